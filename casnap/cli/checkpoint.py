@@ -1,0 +1,136 @@
+"""``casnap checkpoint``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from casnap.cli.as_json import checkpoint_record, path_fields, problem_records
+from casnap.cli.options import agreed, flag, once, one_of, verb
+from casnap.cli.output import printable
+from casnap.cli.session import Session
+from casnap.cli.text import checkpoint_line, path_text, problem_line, quantity, size, tag
+from casnap.engine.checkpoint import described, make_checkpoint
+from casnap.errors import Usage
+from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo
+from casnap.model.revision import normalise_name
+
+LOST = 3
+"""Exit status: done, but something was lost from view that no rule excludes."""
+
+
+@verb("checkpoint")
+@click.argument("name", required=False)
+@once("-s", "--snapshot", "-i", "--id", "--name", "named", metavar="NAME", help="The name, as an option.")
+@once(
+    "-m", "--message", "--desc", "--description", "-l", "--label", "message", metavar="TEXT", help="What it is about."
+)
+@once("--metadata", metavar="JSON", help="A JSON object to keep with it.")
+@flag("--if-changed", help="Make none when nothing changed since head.")
+@flag("--full", help="Read every file again, believing no cache.")
+@agreed
+def command(
+    session: Session,
+    name: str | None,
+    named: str | None,
+    message: str | None,
+    metadata: str | None,
+    if_changed: bool,
+    full: bool,
+    yes: bool,
+) -> int:
+    """Record the workspace as it is now, under NAME or an automatic one.
+
+    Other names: create, save, savepoint, snapshot. A directory that is not protected yet is from now on.
+    With --yes it may take more than half of the free space.
+    """
+    wanted = one_of("the name", ("NAME", name), ("-s", named))
+    if wanted is not None:  # what is wrong with the request is said before anything is registered
+        normalise_name(wanted)
+    facts = _parse_metadata(metadata)
+    text = _require_text("message", message or "")
+    protected = session.protect()
+    report = make_checkpoint(
+        protected.context,
+        protected.workspace,
+        name=wanted,
+        message=text,
+        metadata=facts,
+        if_changed=if_changed,
+        full=full,
+        yes=yes,
+    )
+    _show(session, protected.workspace, report)
+    return LOST if report.problems else 0
+
+
+def _parse_metadata(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        facts = json.loads(_require_text("metadata", text))
+    except (ValueError, RecursionError) as error:
+        raise Usage(f"bad metadata: it is not JSON: {error}", code="bad-metadata", hint=_OBJECT) from None
+    if not isinstance(facts, dict):
+        raise Usage("bad metadata: it is not a JSON object", code="bad-metadata", hint=_OBJECT)
+    _require_text("metadata", described(facts))
+    return facts
+
+
+_OBJECT = """write it as '{"key": "value"}'"""
+
+
+def _require_text(what: str, text: str) -> str:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise Usage(f"bad {what}: it is not UTF-8 text", code=f"bad-{what}", hint="write it in UTF-8") from None
+    return text
+
+
+def _show(session: Session, workspace: WorkspaceInfo, report: CheckpointReport) -> None:
+    output, checkpoint = session.output, report.checkpoint
+    if session.as_json:
+        session.document("checkpoint", workspace, **_fields(report))
+    elif session.options.quiet:
+        output.data(checkpoint.id)
+    elif report.created:
+        output.data(checkpoint_line(checkpoint, report.seconds))
+    else:
+        output.data(f"unchanged {tag(checkpoint)}")
+    if report.first_look is not None:
+        _show_first_look(session, report.first_look)
+    if checkpoint.skipped:
+        entries = quantity(checkpoint.skipped, "entry was", "entries were")
+        output.talk(f"note: {entries} left out, `casnap show` names them")
+    for note in report.notes:
+        output.talk(f"note: {printable(note)}")
+    for problem in report.problems:
+        output.warn(f"problem: {problem_line(problem)}")
+
+
+def _show_first_look(session: Session, look: FirstLook) -> None:
+    if look.largest:
+        largest = ", ".join(f"{path_text(path)} ({size(length)})" for path, length in look.largest)
+        session.output.talk(f"note: the largest directories are {largest}")
+    files = quantity(look.secrets, "file looks", "files look")
+    session.output.talk(f"note: {files} like secrets{'; the store keeps what it is given' if look.secrets else ''}")
+
+
+def _fields(report: CheckpointReport) -> dict[str, Any]:
+    look = report.first_look
+    return {
+        "checkpoint": checkpoint_record(report.checkpoint),
+        "created": report.created,
+        "seconds": round(report.seconds, 3),
+        "problems": problem_records(report.problems),
+        "notes": list(report.notes),
+        "first_look": None
+        if look is None
+        else {
+            "largest": [{**path_fields(path), "bytes": length} for path, length in look.largest],
+            "secrets": look.secrets,
+        },
+    }

@@ -1,0 +1,61 @@
+"""What a rollback, an undo or a recover came to."""
+
+from __future__ import annotations
+
+from casnap.cli.as_json import rollback_fields
+from casnap.cli.output import printable
+from casnap.cli.session import Session
+from casnap.cli.text import counts_text, path_text, plan_line, problem_line, quantity, tag
+from casnap.model.ids import SHORT_ID
+from casnap.model.report import RollbackReport, WorkspaceInfo
+
+INCOMPLETE = 3
+"""Exit status: a path was left alone that should have changed."""
+
+KEPT_SHOWN = 5
+"""How many protected paths are named before the rest is counted."""
+
+
+def outcome_status(report: RollbackReport) -> int:
+    """The exit status that a report amounts to."""
+    return 0 if report.complete else INCOMPLETE
+
+
+def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report: RollbackReport) -> None:
+    """Say what was done, or would be, and how to get back."""
+    if session.as_json:
+        session.document(verb, workspace, **rollback_fields(report))
+    elif report.preview:
+        for change in report.changes:
+            session.output.data(plan_line(change))
+    else:
+        session.output.data(outcome_line(report))
+    talk_about(session, report)
+
+
+def outcome_line(report: RollbackReport) -> str:
+    """The one line about what was done."""
+    safety = "none" if report.safety is None else report.safety.id[:SHORT_ID]
+    return f"{report.verb} to {tag(report.target)} safety={safety} {counts_text(report.counts)} {report.seconds:.2f} s"
+
+
+def talk_about(session: Session, report: RollbackReport) -> None:
+    """What there is to know beside the result."""
+    output = session.output
+    if report.preview:
+        output.talk(f"preview: {counts_text(report.counts)} to {tag(report.target)}; nothing was changed")
+    elif session.options.verbose:
+        for change in report.changes:
+            output.talk(plan_line(change))
+    for note in report.notes:
+        output.talk(f"note: {printable(note)}")
+    for path in report.kept[:KEPT_SHOWN]:
+        output.talk(f"kept: {path_text(path)}")
+    if (more := len(report.kept) - KEPT_SHOWN) > 0:
+        output.talk(f"kept: {quantity(more, 'more path')} that no checkpoint holds")
+    for problem in report.problems:
+        output.warn(f"problem: {problem_line(problem)}")
+    for problem in report.left_alone:
+        output.warn(f"left alone: {problem_line(problem)}")
+    if report.safety is not None and not report.preview:
+        output.talk("hint: `casnap undo` takes it back")

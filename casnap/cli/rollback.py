@@ -1,0 +1,89 @@
+"""``casnap rollback`` and its other names."""
+
+from __future__ import annotations
+
+import copy
+
+import click
+
+from casnap.cli.options import agreed, flag, once, verb
+from casnap.cli.outcome import outcome_status, show_rollback
+from casnap.cli.output import printable
+from casnap.cli.restore_to import run_restore_to
+from casnap.cli.revisions import choose, find_typed
+from casnap.cli.session import Session
+from casnap.cli.text import counts_text, tag
+from casnap.engine.rollback import rollback
+from casnap.errors import Usage
+from casnap.model.checkpoint import Checkpoint
+from casnap.model.report import WorkspaceInfo
+from casnap.model.revision import Revision
+
+
+@verb("rollback", takes_paths=True)
+@click.argument("revision", metavar="[REV]", required=False)
+@once("-s", "--snapshot", "snapshot", metavar="REV", help="The checkpoint, as an option.")
+@once("-n", "--num-ancestors", "back", metavar="N", help="The N-th ancestor of head: 1 is its parent, 0 head itself.")
+@once("--step", metavar="N", help="The checkpoint with this step.")
+@once("--to", "instant", metavar="TIME", help="The newest checkpoint that was there at this time.")
+@flag("--preview", "--dry-run", "preview", help="Show what would be done, and do nothing.")
+@flag("--no-safety", help="Take no safety checkpoint: no way back. For a full or read-only store.")
+@agreed
+def command(
+    session: Session,
+    revision: str | None,
+    snapshot: str | None,
+    back: str | None,
+    step: str | None,
+    instant: str | None,
+    preview: bool,
+    no_safety: bool,
+    yes: bool,
+    target: str | None = None,
+) -> int:
+    """Put the workspace, or the paths after --, back to a checkpoint: head, or the one that is named.
+
+    A safety checkpoint is taken first, and `casnap undo` goes back to it. Without REV: back to head, that is,
+    the changes since are dropped. -n 1 is the parent of head (in ws-ckpt it is head itself). Other names:
+    restore, rewind.
+    """
+    wanted = choose(revision=revision, snapshot=snapshot, back=back, step=step, instant=instant)
+    workspace = session.workspace()
+    checkpoint = find_typed(session, workspace, wanted, revision, "rollback")
+    if target is not None:
+        if preview or no_safety:
+            raise Usage("bad options: --target goes with neither --preview nor --no-safety", hint="leave them out")
+        return run_restore_to(session, workspace, checkpoint, target)
+    if back is not None:
+        session.output.talk("note: -n counts parents of head: 1 is its parent, `casnap rollback` alone goes to head")
+    return _roll_back(session, workspace, checkpoint, wanted, preview=preview, safety=not no_safety, yes=yes)
+
+
+def _roll_back(
+    session: Session,
+    workspace: WorkspaceInfo,
+    checkpoint: Checkpoint,
+    wanted: Revision,
+    *,
+    preview: bool,
+    safety: bool,
+    yes: bool,
+) -> int:
+    context, paths = session.context(), session.paths(workspace)
+    if not preview and not yes and session.may_ask:
+        plan = rollback(context, workspace, checkpoint, paths=paths, preview=True)
+        way_back = "a safety checkpoint is taken first" if safety else "WITHOUT a safety checkpoint: no way back"
+        what = f"{printable(workspace.path)} back to {tag(checkpoint)}: {counts_text(plan.counts)} paths"
+        session.confirm(f"Roll {what}, {way_back}. Go on?", yes=yes)
+    report = rollback(context, workspace, checkpoint, paths=paths, preview=preview, safety=safety)
+    show_rollback(session, "rollback", workspace, report)
+    return outcome_status(report)
+
+
+restore = copy.copy(command)
+"""The same under the name ``restore``, which some expect to write elsewhere: ``--target DIR``."""
+restore.name = "restore"
+restore.params = [
+    *command.params,
+    click.Option(["--target"], metavar="DIR", help="Write it into DIR and leave the workspace alone: restore-to."),
+]

@@ -1,0 +1,167 @@
+"""One run of the program: its options, its output, and the store and workspace that it is about.
+
+Nothing here is opened before a verb asks for it; the rooms below are imported only then, so that help and
+mistakes are answered at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from casnap.cli.output import Output, printable
+from casnap.errors import CasnapError
+
+if TYPE_CHECKING:
+    from casnap.engine.context import Context
+    from casnap.model.checkpoint import Checkpoint
+    from casnap.model.report import WorkspaceInfo
+    from casnap.model.revision import Revision
+    from casnap.settings import Protected, Settings
+
+
+class Declined(CasnapError):
+    """The person who was asked did not say yes."""
+
+    code = "declined"
+
+
+@dataclass(slots=True)
+class Options:
+    """The options that every verb has, as they were given."""
+
+    store: str | None = None
+    workspace: str | None = None
+    json: bool = False
+    format: str | None = None
+    quiet: bool = False
+    verbose: bool = False
+    debug: bool = False
+    no_color: bool = False
+    wait: float | None = None
+
+
+class Session:
+    """What a verb works with. ``raw_paths`` is what followed ``--``, None when there was none."""
+
+    def __init__(self, raw_paths: list[str] | None = None) -> None:
+        self.options = Options()
+        self.raw_paths = raw_paths
+        self._context: Context | None = None
+
+    @property
+    def as_json(self) -> bool:
+        """Whether the answer is a JSON document."""
+        return self.options.json or self.options.format == "json"
+
+    @property
+    def bare_array(self) -> bool:
+        """Whether a list is to be the array alone."""
+        return self.options.format == "json" and not self.options.json
+
+    @cached_property
+    def settings(self) -> Settings:
+        """Options and environment."""
+        from casnap.settings import load_settings
+
+        return load_settings(store=self.options.store, wait=self.options.wait)
+
+    @cached_property
+    def output(self) -> Output:
+        """Where to speak."""
+        from casnap.settings import wants_plain
+
+        plain = self.options.no_color or self.as_json or wants_plain(self.settings.environ)
+        return Output(quiet=self.options.quiet, plain=plain)
+
+    def context(self) -> Context:
+        """The opened store.
+
+        Raises:
+            NoStore: there is none.
+        """
+        if self._context is None:
+            from casnap.cli.progress import TerminalProgress
+            from casnap.settings import open_context
+
+            self._context = open_context(self.settings, progress=TerminalProgress(self.output))
+        return self._context
+
+    def protect(self, *, allow_home: bool = False) -> Protected:
+        """Register the workspace, making the store where there is none."""
+        from casnap.cli.progress import TerminalProgress
+        from casnap.settings import protect
+
+        progress = TerminalProgress(self.output)
+        protected = protect(self.settings, self.options.workspace, allow_home=allow_home, progress=progress)
+        self._context = protected.context
+        self.echo(protected.workspace)
+        for note in protected.notes:
+            self.output.talk(f"note: {printable(note)}")
+        return protected
+
+    def workspace(self) -> WorkspaceInfo:
+        """The registered workspace that the verb is about."""
+        from casnap.settings import resolve_workspace
+
+        workspace = resolve_workspace(self.settings, self.context(), self.options.workspace)
+        self.echo(workspace)
+        return workspace
+
+    def echo(self, workspace: WorkspaceInfo) -> None:
+        """Say which workspace it is about."""
+        self.output.talk(f"workspace {printable(workspace.path)}")
+
+    def paths(self, workspace: WorkspaceInfo) -> tuple[bytes, ...] | None:
+        """What followed ``--``, relative to the workspace; None when there was none."""
+        if self.raw_paths is None:
+            return None
+        from casnap.settings import paths_within
+
+        exact = self.options.workspace is not None
+        return paths_within(self.settings, workspace, self.raw_paths, exact=exact)
+
+    def checkpoint(self, workspace: WorkspaceInfo, revision: Revision, *, deleted: bool = False) -> Checkpoint:
+        """The checkpoint that a revision names."""
+        from casnap.engine.history import resolve
+
+        return resolve(self.context(), workspace, revision, deleted=deleted)
+
+    def document(self, verb: str, workspace: WorkspaceInfo | None, **fields: Any) -> None:
+        """Answer with a JSON document."""
+        from casnap.cli.as_json import document, dump
+
+        self.output.bytes(dump(document(verb, self.store_path, workspace, fields)))
+
+    @property
+    def store_path(self) -> str:
+        """Where the store is, or would be."""
+        return printable(str(self.settings.store))
+
+    def confirm(self, question: str, *, yes: bool) -> None:
+        """Ask the person at the terminal, when there is one and they have not agreed already.
+
+        Raises:
+            Declined: they did not say yes.
+        """
+        if not yes and self.may_ask and self.output.ask(f"{question} [y/N] ").lower() not in ("y", "yes"):
+            raise Declined("stopped: the answer was not yes, and nothing was changed", hint="answer y, or give --yes")
+
+    @property
+    def may_ask(self) -> bool:
+        """Whether there is a person to ask."""
+        from casnap.settings import may_ask
+
+        return may_ask(self.settings.environ, sys.stdin, sys.stderr)
+
+    def finish(self) -> int:
+        """Let everything out that was said; 0 when it got out."""
+        return self.output.finish() if "output" in self.__dict__ else Output().finish()
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._context is not None:
+            self._context.store.close()
+            self._context = None

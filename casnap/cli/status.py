@@ -1,0 +1,103 @@
+"""``casnap status``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from casnap.cli.as_json import document, dump, status_fields, workspace_record
+from casnap.cli.options import verb
+from casnap.cli.output import printable
+from casnap.cli.session import Session
+from casnap.cli.text import block, counts_text, moment, problem_line, quantity, size, tag
+from casnap.engine.status import status
+from casnap.errors import NoStore
+from casnap.model.report import Status, WorkspaceInfo, count_changes
+from casnap.settings import workspaces_in_view
+
+
+@verb("status")
+def command(session: Session) -> int:
+    """How the workspace stands; outside any workspace, how all of them do. Other name: stats."""
+    try:
+        context = session.context()
+    except NoStore as error:
+        show_no_store(session, error)
+        return 0
+    view = workspaces_in_view(session.settings, context, session.options.workspace)
+    if isinstance(view, WorkspaceInfo):
+        session.echo(view)
+        show_status(session, status(context, view))
+        return 0
+    found = [status(context, workspace) for workspace in view]
+    if session.as_json:
+        workspaces = [{"workspace": workspace_record(one.workspace), **status_fields(one)} for one in found]
+        session.document("status", None, workspaces=workspaces)
+        return 0
+    if not found:
+        session.output.data("no workspace is registered; `casnap init` protects the current directory")
+    for number, one in enumerate(found):
+        if number:
+            session.output.data("")
+        for line in _lines(session, one):
+            session.output.data(line)
+    return 0
+
+
+def show_no_store(session: Session, error: NoStore) -> None:
+    """Say that nothing is protected, since there is no store."""
+    if session.as_json:
+        fields: dict[str, Any] = {"protected": False, "reason": error.message, "head": None, "checkpoints": 0}
+        session.output.bytes(dump(document("status", None, None, fields)))
+        return
+    session.output.data(f"protected  no: {printable(error.message)}")
+    session.output.talk("hint: `casnap checkpoint` makes a store and protects the current directory")
+
+
+def show_status(session: Session, found: Status) -> None:
+    """One workspace in full."""
+    if session.as_json:
+        session.document("status", found.workspace, **status_fields(found))
+        return
+    for line in _lines(session, found):
+        session.output.data(line)
+    for problem in found.problems:
+        session.output.warn(f"problem: {problem_line(problem)}")
+
+
+def _lines(session: Session, found: Status) -> Iterator[str]:
+    safety = found.last_safety
+    store = f"{session.store_path} ({size(found.store_bytes)} used, {size(found.store_free)} free)"
+    fields = {
+        "workspace": printable(found.workspace.path),
+        "protected": protection_text(found),
+        "head": "none yet" if found.head is None else f"{tag(found.head)}  {moment(found.head.created_ns)}",
+        "changed": changed_text(found),
+        "history": f"{quantity(found.checkpoints, 'checkpoint')}, {quantity(found.safety_points, 'safety checkpoint')}",
+        "safety": "none yet" if safety is None else f"{tag(safety)}  {moment(safety.created_ns)}",
+        "open": interrupted_text(found),
+        "store": store,
+    }
+    for title, text in fields.items():
+        if text:
+            yield from block(title, [text])
+
+
+def protection_text(found: Status) -> str:
+    """Whether the workspace is protected, and why not."""
+    answer = "yes" if found.protected else "no"
+    return f"{answer}: {printable(found.reason)}" if found.reason else answer
+
+
+def changed_text(found: Status) -> str:
+    """What changed since head."""
+    if found.changes is None:
+        return "unknown"
+    counts = count_changes(found.changes)
+    return counts_text(counts) if any((counts.added, counts.changed, counts.removed)) else "nothing"
+
+
+def interrupted_text(found: Status) -> str:
+    """A rollback that has no outcome, empty when there is none."""
+    stuck = found.interrupted
+    return "" if stuck is None else f"{stuck.verb} of {moment(stuck.began_ns)} was interrupted: run `casnap recover`"

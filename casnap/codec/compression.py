@@ -1,0 +1,105 @@
+"""How the bytes of an object become the payload of a record, and back (docs/format/record.md)."""
+
+from __future__ import annotations
+
+import threading
+from enum import IntEnum
+
+import zstandard
+
+from casnap.errors import Damage
+
+MAX_RAW = 4 << 20
+"""Most bytes that any raw object or record may have: what a reader must be ready to hold."""
+
+# zstd may need a window as long as base and object together; a frame that asks for more is not ours.
+_MAX_WINDOW = 2 * MAX_RAW
+
+
+class Encoding(IntEnum):
+    """What a record's payload is. The number is part of the store format."""
+
+    RAW = 1
+    ZSTD = 2
+    DELTA = 3
+    GROUP = 4
+
+
+class _Reused(threading.local):
+    """Contexts of zstd: making one costs as much as compressing 4 KB, and none may be shared by threads."""
+
+    def __init__(self) -> None:
+        self.compressors: dict[int, zstandard.ZstdCompressor] = {}
+        self.decompressor = zstandard.ZstdDecompressor(max_window_size=_MAX_WINDOW)
+
+
+_reused = _Reused()
+
+
+def compress(data: bytes, level: int) -> tuple[Encoding, bytes]:
+    """The smaller of ``data`` itself and its zstd frame at ``level``."""
+    frame = compress_frame(data, level)
+    return (Encoding.ZSTD, frame) if len(frame) < len(data) else (Encoding.RAW, data)
+
+
+def compress_frame(data: bytes, level: int) -> bytes:
+    """One zstd frame that states the length of ``data``."""
+    _check_raw(data)
+    compressor = _reused.compressors.get(level)
+    if compressor is None:
+        compressor = _reused.compressors[level] = zstandard.ZstdCompressor(level=level)
+    return compressor.compress(data)
+
+
+def decompress(frame: bytes, raw_size: int) -> bytes:
+    """The ``raw_size`` bytes in one zstd frame.
+
+    Raises:
+        Damage: it is no such frame, something follows it, or it holds another number of bytes.
+    """
+    return _decompress(_reused.decompressor, frame, raw_size)
+
+
+def compress_delta(data: bytes, base: bytes, level: int) -> bytes:
+    """One zstd frame of ``data`` that refers to ``base``, which must not be empty."""
+    _check_raw(data)
+    dictionary = _dictionary(base)
+    return zstandard.ZstdCompressor(level=level, dict_data=dictionary).compress(data)
+
+
+def decompress_delta(frame: bytes, base: bytes, raw_size: int) -> bytes:
+    """The ``raw_size`` bytes that ``frame`` holds as a difference to ``base``.
+
+    Another base than the one it was made with gives other bytes or Damage: the caller checks the base's id.
+
+    Raises:
+        Damage: as :func:`decompress`, or the base is empty.
+    """
+    if not base:
+        raise Damage("cannot decode delta: its base is empty")
+    decompressor = zstandard.ZstdDecompressor(dict_data=_dictionary(base), max_window_size=_MAX_WINDOW)
+    return _decompress(decompressor, frame, raw_size)
+
+
+def _decompress(decompressor: zstandard.ZstdDecompressor, frame: bytes, raw_size: int) -> bytes:
+    if not 0 < raw_size <= MAX_RAW:
+        raise Damage(f"cannot decompress: a raw size of {raw_size} bytes is not allowed")
+    try:
+        # Asked first, because zstandard takes memory for whatever length the frame states.
+        if zstandard.frame_content_size(frame) != raw_size:
+            raise Damage("cannot decompress: the frame states another length than its record")
+        data = decompressor.decompress(frame, read_across_frames=False, allow_extra_data=False)
+    except zstandard.ZstdError as error:
+        raise Damage(f"cannot decompress: {error}") from None
+    if len(data) != raw_size:
+        raise Damage("cannot decompress: the frame holds another length than it states")
+    return data
+
+
+def _dictionary(base: bytes) -> zstandard.ZstdCompressionDict:
+    return zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+
+
+def _check_raw(data: bytes) -> None:
+    if len(data) > MAX_RAW:
+        raise ValueError(f"{len(data)} bytes are more than a record may hold ({MAX_RAW})")

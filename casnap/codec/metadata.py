@@ -1,0 +1,46 @@
+"""What a user attaches to a checkpoint: a JSON object in one form (docs/format/checkpoint.md)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from casnap.errors import Damage, Usage
+
+
+def encode_metadata(metadata: Mapping[str, Any]) -> str:
+    """The canonical text: keys sorted, no blanks, characters as they are.
+
+    Raises:
+        Usage: it holds what JSON has no word for.
+    """
+    try:
+        text = _dump(dict(metadata))
+        if _dump(json.loads(text)) == text:
+            text.encode()
+            return text
+        fault = "two of its keys are one in JSON"
+    except (TypeError, ValueError, RecursionError) as error:
+        fault = str(error)
+    raise Usage(f"bad metadata: {fault}", hint="give a JSON object, such as '{\"ticket\": 42}'")
+
+
+def decode_metadata(text: str) -> dict[str, Any]:
+    """The metadata that :func:`encode_metadata` made ``text`` of.
+
+    Raises:
+        Damage: it is no JSON object, or not in canonical form.
+    """
+    try:
+        metadata = json.loads(text)
+        canonical = isinstance(metadata, dict) and _dump(metadata) == text
+    except (ValueError, RecursionError):
+        canonical = False
+    if not canonical:
+        raise Damage("cannot read metadata: it is not a JSON object in canonical form")
+    return dict(metadata)
+
+
+def _dump(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))

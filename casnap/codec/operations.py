@@ -1,0 +1,129 @@
+"""What a line of the operation log may say, beyond the types of its fields (docs/format/oplog.md).
+
+Whoever applies a line must never have to refuse it: so everything that can be checked from the line alone is
+checked here, before it is written and after it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from casnap.codec.packs import MAX_PACK_SIZE
+from casnap.codec.paths import is_path
+from casnap.codec.records import ALIGNMENT
+from casnap.model.operation import (
+    AnyOperation,
+    CheckpointMade,
+    CheckpointsDeleted,
+    CheckpointUndeleted,
+    PackRange,
+    RollbackBegun,
+    RollbackEnded,
+    StoreCreated,
+    Verified,
+    WorkspaceRegistered,
+)
+from casnap.model.paths import escape, unescape
+
+NO_PREVIOUS = "0" * 64
+"""What stands for the hash of the line before the first."""
+
+_INT64 = 1 << 63
+_HASH = re.compile(r"[0-9a-f]{64}")
+_PACK = re.compile(r"[0-9a-f]{32}")
+_NONCE = re.compile(r"[0-9a-z]{1,32}")
+
+_RESULTS = {RollbackEnded: ("done", "partial", "failed"), Verified: ("equal", "differs")}
+
+
+def is_known_result(operation: AnyOperation) -> bool:
+    """Whether ``operation`` has no result, or one that this version knows how to apply."""
+    return not isinstance(operation, RollbackEnded | Verified) or operation.result in _RESULTS[type(operation)]
+
+
+def find_fault(operation: AnyOperation) -> str | None:
+    """What is wrong with an operation, in words; None when nothing is."""
+    return _chain_fault(operation) or _workspace_fault(operation) or _fault(operation)
+
+
+def _chain_fault(operation: AnyOperation) -> str | None:
+    if not 0 < operation.seq < _INT64 or not -_INT64 <= operation.time < _INT64:
+        return "its seq or time is out of range"
+    if not _HASH.fullmatch(operation.prev) or (operation.seq == 1) != (operation.prev == NO_PREVIOUS):
+        return "its prev is not the hash of a line before it"
+    return None
+
+
+def _workspace_fault(operation: AnyOperation) -> str | None:
+    if isinstance(operation, StoreCreated) or operation.workspace:
+        return None
+    return "it names no workspace"
+
+
+def _fault(operation: AnyOperation) -> str | None:
+    match operation:
+        case WorkspaceRegistered(path=path):
+            return None if _is_escaped(path) and path.startswith("/") else "its path is not absolute escaped text"
+        case CheckpointMade():
+            if operation.step < 1 or operation.step >= _INT64:
+                return "its step is out of range"
+            return _ids_fault([operation.id], [operation.parent]) or _made_fault(operation)
+        case RollbackBegun():
+            return _begun_fault(operation)
+        case RollbackEnded():
+            if not 0 < operation.begin < operation.seq:
+                return "its begin is not a line before it"
+            return _result_fault(operation) or _ids_fault([], [operation.late]) or _made_fault(operation)
+        case CheckpointsDeleted(ids=ids):
+            return _ids_fault(ids, [])
+        case CheckpointUndeleted(id=id):
+            return _ids_fault([id], [])
+        case Verified(id=id):
+            return _result_fault(operation) or _ids_fault([id], [])
+    return None
+
+
+def _result_fault(operation: RollbackEnded | Verified) -> str | None:
+    return None if is_known_result(operation) else "its result is none that is known"
+
+
+def _begun_fault(operation: RollbackBegun) -> str | None:
+    if not _NONCE.fullmatch(operation.nonce):
+        return "its nonce is not 1 to 32 digits and lower-case letters"
+    if not all(_is_escaped(path) and is_path(unescape(path)) for path in operation.paths):
+        return "one of its paths is not escaped text, or cannot exist"
+    optional = (operation.head, operation.head_after, operation.undo_head)
+    needed = (operation.safety, operation.target, operation.undo_safety)
+    return _ids_fault(needed, optional) or _made_fault(operation)
+
+
+def _ids_fault(needed: Iterable[str], optional: Iterable[str]) -> str | None:
+    if all(map(_HASH.fullmatch, needed)) and all(map(_HASH.fullmatch, filter(None, optional))):
+        return None
+    return "an id is not 64 lower-case hexadecimal digits"
+
+
+def _made_fault(operation: CheckpointMade | RollbackBegun | RollbackEnded) -> str | None:
+    numbers = (*operation.counts, operation.skipped, operation.new_bytes)
+    if not all(0 <= number < _INT64 for number in numbers):
+        return "a count is out of range"
+    return next(filter(None, map(_range_fault, operation.packs)), None)
+
+
+def _range_fault(written: PackRange) -> str | None:
+    if not _PACK.fullmatch(written.pack):
+        return "the id of a pack is not 32 lower-case hexadecimal digits"
+    if any(place % ALIGNMENT for place in (written.start, written.index, written.end)):
+        return "no record can begin or end where a pack range says"
+    if not 0 <= written.start <= written.index < written.end <= MAX_PACK_SIZE:
+        return "the index of a pack range lies outside it"
+    return None
+
+
+def _is_escaped(text: str) -> bool:
+    """Whether ``text`` is what :func:`escape` makes of some path: one path has one text."""
+    try:
+        return escape(unescape(text)) == text
+    except ValueError:
+        return False

@@ -1,0 +1,201 @@
+"""``checkpoint``: record the tree as it is now."""
+
+from __future__ import annotations
+
+import datetime as dt
+import fnmatch
+import os
+import stat
+from collections.abc import Callable
+from typing import Any
+
+from casnap.codec.checkpoints import encode_checkpoint
+from casnap.codec.metadata import encode_metadata
+from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.git import git_state
+from casnap.engine.history import load_object, noun_of
+from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
+from casnap.errors import Refused, StorageFailed, Usage
+from casnap.fs.directories import Directories
+from casnap.model.checkpoint import CheckpointObject, Counts
+from casnap.model.operation import AnyOperation, CheckpointMade
+from casnap.model.paths import split
+from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
+from casnap.model.revision import normalise_name
+from casnap.model.tree import NANOSECONDS
+from casnap.store.state import State, WorkspaceRow
+from casnap.store.store import Commit
+
+LARGEST = 3
+"""How many directories a workspace's first checkpoint names."""
+
+
+def make_checkpoint(
+    context: Context,
+    workspace: WorkspaceInfo,
+    *,
+    name: str | None = None,
+    message: str = "",
+    metadata: dict[str, Any] | None = None,
+    if_changed: bool = False,
+    full: bool = False,
+    yes: bool = False,
+) -> CheckpointReport:
+    """Record the workspace. With ``if_changed`` an unchanged tree makes nothing and head is returned.
+
+    ``full`` reads every file again; ``yes`` passes the rule that a checkpoint may take at most half of the
+    free space.
+
+    Raises:
+        Usage: a bad name, or metadata that is no JSON object.
+        Refused: the name is taken in this workspace.
+        StorageFailed: it would take too much of the store's disk, or that disk refuses.
+    """
+    wanted = normalise_name(name) if name is not None else ""
+    text = described(metadata)
+    with workspace_lock(context, [workspace.id], "checkpoint"):
+        state = context.store.state()
+        row = workspace_row(state, workspace)
+        if wanted and not if_changed:  # an unchanged tree takes no name
+            _require_free_name(state, row, wanted)
+        with context.store.session() as session, Directories(row.path) as directories:
+            guard = _space_guard(context, half=not yes)
+            live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
+            counts, unchanged = _against_head(context, row, live, live.view(session))
+            if if_changed and unchanged:
+                notes = ("unchanged since head: nothing was made" + (f", {wanted} names nothing" if wanted else ""),)
+                return CheckpointReport(
+                    noun_of(context, state, row.head), False, _elapsed(context, live), live.problems, notes
+                )
+            key, data = encode_checkpoint(checkpoint_object(context, row, live, message, text))
+            session.put(key, data)
+
+            def build(state: State, commit: Commit) -> AnyOperation:
+                row = workspace_row(state, workspace)
+                step = row.last_step + 1
+                if wanted:
+                    _require_free_name(state, row, wanted)
+                return CheckpointMade(
+                    seq=commit.seq,
+                    time=commit.time,
+                    prev=commit.prev,
+                    by=context.by,
+                    workspace=row.id,
+                    id=key.id.hex(),
+                    step=step,
+                    name=wanted or _automatic_name(live.found.ended, step),
+                    automatic=not wanted,
+                    parent=row.head.hex(),
+                    counts=(counts.added, counts.changed, counts.removed),
+                    skipped=len(live.skipped),
+                    new_bytes=session.new_bytes,
+                    packs=commit.packs,
+                )
+
+            state = context.store.commit(build, session)
+            save_cache(context, row, live, mirrors=key.id)
+    return CheckpointReport(
+        checkpoint=noun_of(context, state, key.id),
+        created=True,
+        seconds=_elapsed(context, live),
+        problems=live.problems,
+        notes=_notes(row),
+        first_look=None if row.head or row.last_step else _first_look(context, live),
+    )
+
+
+def described(metadata: dict[str, Any] | None) -> str:
+    """Metadata as a checkpoint records it; none is the empty object.
+
+    Raises:
+        Usage: it is no object, or holds what JSON cannot say.
+    """
+    if metadata is not None and not isinstance(metadata, dict):
+        raise Usage("bad metadata: it is not a JSON object", hint="give a JSON object, such as '{\"ticket\": 42}'")
+    return encode_metadata(metadata or {})
+
+
+def checkpoint_object(
+    context: Context, row: WorkspaceRow, live: LiveScan, message: str, metadata: str
+) -> CheckpointObject:
+    """What a checkpoint of ``live`` with head as its parent records."""
+    return CheckpointObject(
+        workspace=row.id,
+        root=live.root,
+        parent=row.head,
+        message=message,
+        metadata=metadata,
+        scan_started=live.found.started,
+        scan_ended=live.found.ended,
+        origin=context.origin,
+        git=git_state(row.path),
+        rules=(),
+        links=live.links,
+    )
+
+
+def _require_free_name(state: State, row: WorkspaceRow, name: str) -> None:
+    taken = state.named(row.id, name)
+    if taken is not None:
+        raise Refused(
+            f"cannot name the checkpoint {name}: step {taken.step} has that name",
+            code="name-taken",
+            hint=f"choose another name, or free it with: casnap delete {name}",
+        )
+
+
+def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
+    """What looks at the bytes that are about to be read, before any is."""
+
+    def guard(total: int) -> None:
+        free, size = context.store.free_space()
+        reserve = context.policy.reserve(size)
+        if free - total < reserve:
+            raise StorageFailed(
+                f"cannot checkpoint: {total} bytes are to be read, and {reserve} of the {free} bytes free on the "
+                f"store's disk must stay free",
+                code="min-free",
+                hint="free some space on that disk, or set CASNAP_MIN_FREE lower",
+                details={"to_read": total, "free": free, "min_free": reserve},
+            )
+        if half and total > free // 2:
+            raise StorageFailed(
+                f"cannot checkpoint: {total} bytes are to be read, more than half of the {free} bytes free on the "
+                f"store's disk",
+                code="half-free",
+                hint="say casnap checkpoint --yes to go on",
+                details={"to_read": total, "free": free},
+            )
+
+    return guard
+
+
+def _against_head(context: Context, row: WorkspaceRow, live: LiveScan, live_view: TreeView) -> tuple[Counts, bool]:
+    """What differs from head, and whether nothing does."""
+    if not row.head:
+        return Counts(added=live.found.entries), False
+    head = load_object(context, row.head)
+    plan = plan_between(TreeView(context.store, head.root, head.links), live_view)
+    return count_changes(plan.visible), not plan.visible
+
+
+def _automatic_name(ended: int, step: int) -> str:
+    return f"ckpt-{dt.datetime.fromtimestamp(ended // NANOSECONDS, dt.UTC):%Y%m%dT%H%M%SZ}-{step}"
+
+
+def _notes(row: WorkspaceRow) -> tuple[str, ...]:
+    if not row.open:
+        return ()
+    return (f"an interrupted {row.open[-1].verb} is open: finish it with casnap recover",)
+
+
+def _first_look(context: Context, live: LiveScan) -> FirstLook:
+    names = (os.fsdecode(split(path)[1]) for path, signature in live.signatures.items() if stat.S_ISREG(signature.mode))
+    patterns = context.policy.sensitive_patterns
+    secrets = sum(any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in names)
+    return FirstLook(tuple(live.ahead.largest_directories(LARGEST)), secrets)
+
+
+def _elapsed(context: Context, live: LiveScan) -> float:
+    return (context.clock.now() - live.found.started) / NANOSECONDS

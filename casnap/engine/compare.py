@@ -1,0 +1,212 @@
+"""Comparing two trees: only what differs is looked at, so the cost follows the change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from casnap.codec.trees import load_listing
+from casnap.model.change import Aspect, Change, ChangeKind
+from casnap.model.objects import ObjectSource
+from casnap.model.paths import ROOT, ancestors, components, is_within, join
+from casnap.model.plan import LinkGroups, Plan, Protected
+from casnap.model.tree import (
+    AnyEntry,
+    AnyNode,
+    Device,
+    Directory,
+    File,
+    Omitted,
+    OmitReason,
+    Symlink,
+)
+
+
+class TreeView:
+    """A tree and where its objects are; ``root`` is None for "nothing there".
+
+    What has been looked at is remembered: objects never change.
+    """
+
+    def __init__(self, source: ObjectSource, root: Directory | None, links: LinkGroups = ()) -> None:
+        self.source = source
+        self.root = root
+        self.links = links
+        self._known: dict[bytes, Mapping[bytes, AnyEntry]] = {}
+
+    def entries(self, tree: bytes) -> Mapping[bytes, AnyEntry]:
+        """The entries of one directory by name, sorted."""
+        if tree not in self._known:
+            self._known[tree] = {entry.name: entry for entry in load_listing(self.source, tree)}
+        return self._known[tree]
+
+    def entry(self, path: bytes) -> AnyEntry | None:
+        """The entry at a path, or None; a path below an omitted entry is the omitted entry."""
+        entry: AnyEntry | None = self.root
+        for name in components(path):
+            if isinstance(entry, Omitted):
+                return entry
+            if not isinstance(entry, Directory):
+                return None
+            entry = self.entries(entry.tree).get(name)
+        return entry
+
+    def walk(self, path: bytes = ROOT) -> Iterator[tuple[bytes, AnyEntry]]:
+        """Every entry at and below ``path``, parents before children, in order of name."""
+        top = self.entry(path)
+        stack: list[tuple[bytes, AnyEntry]] = [] if top is None else [(path, top)]
+        while stack:
+            at, entry = stack.pop()
+            yield at, entry
+            if isinstance(entry, Directory):
+                children = load_listing(self.source, entry.tree)  # remembering all of a big tree is too much
+                stack.extend((join(at, child.name), child) for child in reversed(children))
+
+
+def plan_between(old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None = None) -> Plan:
+    """What turns ``old`` into ``new``, limited to ``paths`` and what lies below them when given.
+
+    Directories above a limited path are changed only where the path could not be put back otherwise.
+    """
+    changes, protected = _Comparison(old, new).run()
+    by_path = {change.path: change for change in changes}
+    _add_link_changes(old, new, by_path, {item.path for item in protected})
+    if paths is not None:
+        by_path = _limit(by_path, paths)
+        protected = [item for item in protected if _in_scope(item.path, paths)]
+    blocked = _take_blocked(by_path, protected)
+    return Plan(
+        changes=tuple(by_path[path] for path in sorted(by_path)),
+        protected=tuple(sorted(protected, key=lambda item: item.path)),
+        blocked=blocked,
+        old_links=old.links,
+        new_links=_limit_links(new.links, paths),
+        whole=paths is None,
+    )
+
+
+def _take_blocked(changes: dict[bytes, Change], protected: list[Protected]) -> tuple[Change, ...]:
+    """Take out the changes that would remove a directory above something protected."""
+    above = {directory for item in protected for directory in ancestors(item.path)}
+    return tuple(
+        changes.pop(path)
+        for path in sorted(above & changes.keys())
+        if changes[path].kind in (ChangeKind.REMOVED, ChangeKind.RETYPED)
+    )
+
+
+def _in_scope(path: bytes, paths: Iterable[bytes]) -> bool:
+    return any(is_within(path, top) for top in paths)
+
+
+def _limit(changes: dict[bytes, Change], paths: tuple[bytes, ...]) -> dict[bytes, Change]:
+    chosen = {path: change for path, change in changes.items() if _in_scope(path, paths)}
+    for path, change in list(chosen.items()):
+        if change.new is None:
+            continue
+        parts = components(path)
+        for depth in range(1, len(parts)):
+            above = changes.get(b"/".join(parts[:depth]))
+            if above is not None and above.kind in (ChangeKind.ADDED, ChangeKind.RETYPED):
+                chosen[above.path] = above
+                if above.kind is ChangeKind.RETYPED:  # what a retyped directory held goes with it
+                    chosen.update((p, c) for p, c in changes.items() if is_within(p, above.path) and c.new is None)
+    return chosen
+
+
+def _limit_links(groups: LinkGroups, paths: tuple[bytes, ...] | None) -> LinkGroups:
+    if paths is None:
+        return groups
+    limited = (tuple(path for path in group if _in_scope(path, paths)) for group in groups)
+    return tuple(group for group in limited if len(group) > 1)
+
+
+class _Comparison:
+    """One walk through both trees, skipping what is the same object."""
+
+    def __init__(self, old: TreeView, new: TreeView) -> None:
+        self.old, self.new = old, new
+        self.changes: list[Change] = []
+        self.protected: list[Protected] = []
+        self.stack: list[tuple[bytes, bytes, bytes]] = []
+
+    def run(self) -> tuple[list[Change], list[Protected]]:
+        self.entry(ROOT, self.old.root, self.new.root)
+        while self.stack:
+            path, old_tree, new_tree = self.stack.pop()
+            self.directory(path, old_tree, new_tree)
+        return self.changes, self.protected
+
+    def directory(self, path: bytes, old_tree: bytes, new_tree: bytes) -> None:
+        old = self.old.entries(old_tree) if old_tree else {}
+        new = self.new.entries(new_tree) if new_tree else {}
+        for name in old.keys() | new.keys():
+            before, after = old.get(name), new.get(name)
+            if before != after or isinstance(before, Omitted):
+                self.entry(join(path, name), before, after)
+
+    def entry(self, path: bytes, old: AnyEntry | None, new: AnyEntry | None) -> None:
+        omitted = next((side for side in (old, new) if isinstance(side, Omitted)), None)
+        if omitted is not None:
+            if old is not None:  # what does not exist needs no protection
+                self.protected.append(Protected(path, OmitReason(omitted.reason), old, new))
+            return
+        if change := change_of(path, old, new):
+            self.changes.append(change)
+        old_tree = old.tree if isinstance(old, Directory) else b""
+        new_tree = new.tree if isinstance(new, Directory) else b""
+        if old_tree != new_tree:
+            self.stack.append((path, old_tree, new_tree))
+
+
+def change_of(path: bytes, old: AnyEntry | None, new: AnyEntry | None) -> Change | None:
+    """The change between two entries of one path, what is in a directory aside."""
+    if old is None or new is None:
+        kind = ChangeKind.ADDED if old is None else ChangeKind.REMOVED
+        return None if old is new else Change(path, kind, old, new)
+    if type(old) is not type(new):
+        return Change(path, ChangeKind.RETYPED, old, new)
+    if isinstance(old, Omitted) or isinstance(new, Omitted):
+        return None
+    aspects = _aspects(old, new)
+    return Change(path, ChangeKind.CHANGED, old, new, aspects) if aspects else None
+
+
+def _aspects(old: AnyNode, new: AnyNode) -> Aspect:
+    aspects = Aspect.NONE
+    if _content(old) != _content(new):
+        aspects |= Aspect.CONTENT
+    if old.mode != new.mode and not isinstance(old, Symlink):
+        aspects |= Aspect.MODE
+    if (old.uid, old.gid) != (new.uid, new.gid):
+        aspects |= Aspect.OWNER
+    if old.xattrs != new.xattrs:
+        aspects |= Aspect.XATTRS
+    if (old.mtime_s, old.mtime_frac) != (new.mtime_s, new.mtime_frac):
+        aspects |= Aspect.TIME
+    return aspects
+
+
+def _content(node: AnyNode) -> object:
+    match node:
+        case File():
+            return node.content
+        case Symlink():
+            return node.target
+        case Device():
+            return (node.block, node.major, node.minor)
+        case _:
+            return None
+
+
+def _add_link_changes(old: TreeView, new: TreeView, changes: dict[bytes, Change], protected: set[bytes]) -> None:
+    """Mark the paths that both trees have and whose hard-link group differs."""
+    before, after = set(old.links), set(new.links)
+    for path in sorted({path for group in before ^ after for path in group}):
+        known = changes.get(path)
+        if known is not None:
+            if known.kind is ChangeKind.CHANGED:
+                changes[path] = Change(path, known.kind, known.old, known.new, known.aspects | Aspect.LINKS)
+        elif path not in protected:
+            entry = new.entry(path)
+            if entry is not None and not isinstance(entry, Omitted):
+                changes[path] = Change(path, ChangeKind.CHANGED, old.entry(path), entry, Aspect.LINKS)

@@ -1,0 +1,50 @@
+"""The bytes of a captured file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from casnap.codec.chunk_lists import load_chunk_list
+from casnap.errors import Damage
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.objects import ObjectSource
+from casnap.model.paths import escape
+from casnap.model.tree import AnyNode, File
+from casnap.store.store import Store
+
+
+def chunk_keys(source: ObjectSource, file: File) -> list[ObjectKey]:
+    """The chunks that a file's bytes are made of, in order."""
+    if not file.chunk_list:
+        return [ObjectKey(ObjectKind.CHUNK, file.content)]
+    return [ObjectKey(ObjectKind.CHUNK, id) for _, id in load_chunk_list(source, file.chunk_list, file.size)]
+
+
+def pieces(source: ObjectSource, file: File) -> Iterator[bytes]:
+    """A file's bytes in order, each piece checked against its name."""
+    for key in chunk_keys(source, file):
+        yield source.read(key)
+
+
+def require_contents(store: Store, nodes: Iterable[tuple[bytes, AnyNode]]) -> None:
+    """See that the store knows every object that these entries need, before anything is changed.
+
+    Raises:
+        Damage: an object is missing; the message names the first, ``details`` all of them with their paths.
+    """
+    wanted: dict[ObjectKey, bytes] = {}
+    lost: list[dict[str, str]] = []
+    for path, node in nodes:
+        if isinstance(node, File):
+            try:
+                wanted.update(dict.fromkeys(chunk_keys(store, node), path))
+            except Damage as damage:
+                lost.append({"path": escape(path), "object": f"chunk list {node.chunk_list.hex()}: {damage.message}"})
+    missing = wanted.keys() - store.present(wanted)
+    lost += [{"path": escape(wanted[key]), "object": str(key)} for key in sorted(missing)]
+    if lost:
+        raise Damage(
+            f"cannot restore {lost[0]['path']}: {lost[0]['object']} is missing; nothing was changed",
+            hint="choose another checkpoint, or leave the path out with -- PATH",
+            details={"missing": lost},
+        )

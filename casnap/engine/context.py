@@ -1,0 +1,65 @@
+"""What every verb needs: the store, the settings, and the outside world as arguments."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from casnap.errors import NotFound
+from casnap.model.checkpoint import Origin
+from casnap.model.clock import Clock, Progress, Silent
+from casnap.model.policy import Policy
+from casnap.model.report import WorkspaceInfo
+from casnap.store.state import State, WorkspaceRow
+from casnap.store.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """``boot`` identifies the running kernel's boot; ``origin`` says who asks."""
+
+    store: Store
+    policy: Policy
+    clock: Clock
+    origin: Origin
+    boot: str
+    progress: Progress = field(default_factory=Silent)
+
+    def holder(self, verb: str) -> str:
+        """What is written into a lock for others to read."""
+        return f"casnap {verb} (process {self.origin.process or 'unknown'} of {self.origin.user or 'unknown'})"
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """The origin as an operation's line records it, empty ends cut off."""
+        origin = self.origin
+        fields = [origin.user, origin.host, origin.process, origin.agent, origin.session, origin.turn, origin.tool]
+        while fields and not fields[-1]:
+            fields.pop()
+        return tuple(fields)
+
+
+def workspace_row(state: State, workspace: WorkspaceInfo) -> WorkspaceRow:
+    """The workspace's row; one that was forgotten meanwhile is not found.
+
+    Raises:
+        NotFound: the workspace is not registered.
+    """
+    row = state.workspace(workspace.id)
+    if row is None or row.forgotten:
+        raise NotFound(
+            f"no workspace at {workspace.path}: it is not registered",
+            code="no-workspace",
+            hint=f"register it with: casnap init -w {workspace.path}",
+        )
+    return row
+
+
+@contextlib.contextmanager
+def workspace_lock(context: Context, ids: list[str], verb: str) -> Iterator[None]:
+    """Hold the locks of workspaces, in the one order that all processes take them."""
+    with contextlib.ExitStack() as stack:
+        for workspace_id in sorted(set(ids)):
+            stack.enter_context(context.store.lock(f"workspace-{workspace_id}", context.holder(verb)))
+        yield

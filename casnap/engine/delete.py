@@ -1,0 +1,76 @@
+"""``delete`` and ``undelete``: checkpoints leave the lists and come back; bytes go only with gc."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.history import noun_of
+from casnap.errors import NotFound, Refused
+from casnap.model.checkpoint import Checkpoint
+from casnap.model.operation import AnyOperation, CheckpointsDeleted, CheckpointUndeleted
+from casnap.model.report import DeleteReport, UndeleteReport, WorkspaceInfo
+from casnap.store.state import State
+from casnap.store.store import Commit
+
+
+def delete(context: Context, workspace: WorkspaceInfo, checkpoints: Sequence[Checkpoint]) -> DeleteReport:
+    """Delete checkpoints; all of them or, when one cannot be, none.
+
+    When head goes, its nearest surviving ancestor becomes head; the files stay as they are.
+
+    Raises:
+        NotFound: one has been deleted meanwhile.
+        Refused: one is pinned.
+    """
+    ids = list(dict.fromkeys(checkpoint.id for checkpoint in checkpoints))
+
+    def build(state: State, commit: Commit) -> AnyOperation:
+        workspace_row(state, workspace)
+        for checkpoint in checkpoints:
+            _require_deletable(state, checkpoint)
+        return CheckpointsDeleted(
+            seq=commit.seq, time=commit.time, prev=commit.prev, by=context.by, workspace=workspace.id, ids=tuple(ids)
+        )
+
+    with workspace_lock(context, [workspace.id], "delete"):
+        state = context.store.commit(build)
+    head = workspace_row(state, workspace).head
+    return DeleteReport(tuple(noun_of(context, state, bytes.fromhex(id)) for id in ids), head.hex() or None)
+
+
+def _require_deletable(state: State, checkpoint: Checkpoint) -> None:
+    row = state.checkpoint(bytes.fromhex(checkpoint.id))
+    if row is None or row.deleted:
+        raise NotFound(f"no checkpoint {checkpoint.label}: it is deleted already", code="no-such-checkpoint")
+    if row.pinned:
+        raise Refused(f"cannot delete {checkpoint.label}: it is pinned", code="pinned")
+
+
+def undelete(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint) -> UndeleteReport:
+    """Bring a deleted checkpoint back, without its name where another has taken that.
+
+    Raises:
+        Refused: it is not deleted.
+    """
+    id = bytes.fromhex(checkpoint.id)
+
+    def build(state: State, commit: Commit) -> AnyOperation:
+        workspace_row(state, workspace)
+        row = state.checkpoint(id)
+        if row is None or not row.deleted:
+            raise Refused(f"cannot undelete {checkpoint.label}: it is not deleted", code="not-deleted")
+        free = bool(row.name) and state.named(workspace.id, row.name) is None
+        return CheckpointUndeleted(
+            seq=commit.seq,
+            time=commit.time,
+            prev=commit.prev,
+            by=context.by,
+            workspace=workspace.id,
+            id=checkpoint.id,
+            name=row.name if free else "",
+        )
+
+    with workspace_lock(context, [workspace.id], "undelete"):
+        back = noun_of(context, context.store.commit(build), id)
+    return UndeleteReport(back, name_lost=checkpoint.name if back.name != checkpoint.name else None)

@@ -1,0 +1,261 @@
+"""Checkpoints as nouns, and the revisions that name them."""
+
+from __future__ import annotations
+
+import json
+import string
+import unicodedata
+from collections.abc import Iterator
+from typing import NoReturn
+
+from casnap.codec.checkpoints import decode_checkpoint
+from casnap.engine.compare import TreeView
+from casnap.engine.context import Context, workspace_row
+from casnap.errors import NotFound
+from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, format_instant
+from casnap.model.ids import ID_SIZE, MIN_PREFIX, ObjectKey, ObjectKind, short
+from casnap.model.report import WorkspaceInfo
+from casnap.model.revision import At, Head, Latest, Revision, Step, Word
+from casnap.model.tree import AnyEntry
+from casnap.store.state import CheckpointRow, State, WorkspaceRow
+
+MOST_CANDIDATES = 10
+"""How many candidates an error names."""
+
+
+def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
+    """The immutable part of a checkpoint."""
+    return decode_checkpoint(context.store.read(ObjectKey(ObjectKind.CHECKPOINT, checkpoint_id)))
+
+
+def tree_of(context: Context, checkpoint: Checkpoint) -> TreeView:
+    """The tree that a checkpoint recorded."""
+    found = load_object(context, bytes.fromhex(checkpoint.id))
+    return TreeView(context.store, found.root, found.links)
+
+
+def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
+    """A catalog row and its object as the noun that people and programs see."""
+    found = load_object(context, row.id)
+    workspace = state.workspace(row.workspace)
+    parent = state.present_parent(row)
+    return Checkpoint(
+        id=row.id.hex(),
+        name=row.name or None,
+        step=row.step or None,
+        parent=parent.hex() or None,
+        created_ns=found.scan_ended,
+        message=found.message,
+        metadata=json.loads(found.metadata),
+        pinned=row.pinned,
+        head=workspace is not None and workspace.head == row.id,
+        safety=row.safety,
+        automatic=row.automatic,
+        deleted=row.deleted,
+        digest=found.root.digest.hex(),
+        origin=found.origin,
+        git=found.git,
+        counts=Counts(*row.counts),
+        skipped=row.skipped,
+        new_bytes=row.new_bytes,
+    )
+
+
+def noun_of(context: Context, state: State, checkpoint_id: bytes) -> Checkpoint:
+    """The noun of an id that is known to be in the catalog."""
+    row = state.checkpoint(checkpoint_id)
+    if row is None:
+        raise NotFound(f"no checkpoint {short(checkpoint_id)}: the catalog does not know it")
+    return as_noun(context, state, row)
+
+
+def list_checkpoints(
+    context: Context, workspace: WorkspaceInfo, *, limit: int | None = None, safety: bool = False
+) -> list[Checkpoint]:
+    """The checkpoints of a workspace, newest first; safety checkpoints only when asked for."""
+    state = context.store.state()
+    rows = [row for row in state.history(workspace.id) if not row.deleted and (safety or not row.safety)]
+    return [as_noun(context, state, row) for row in rows[:limit]]
+
+
+def count_safety(context: Context, workspace: WorkspaceInfo) -> int:
+    """How many safety checkpoints a workspace has."""
+    return sum(row.safety and not row.deleted for row in context.store.state().history(workspace.id))
+
+
+def entries(context: Context, checkpoint: Checkpoint) -> Iterator[tuple[bytes, AnyEntry]]:
+    """Every entry of a checkpoint, parents before children, the root first."""
+    return tree_of(context, checkpoint).walk()
+
+
+def resolve(context: Context, workspace: WorkspaceInfo, revision: Revision, *, deleted: bool = False) -> Checkpoint:
+    """The checkpoint that a revision names; with ``deleted`` also one that is deleted.
+
+    Raises:
+        NotFound: there is none, or more than one; ``details["candidates"]`` says which come close.
+    """
+    state = context.store.state()
+    row = _Resolver(context, state, workspace_row(state, workspace), deleted).find(revision)
+    return as_noun(context, state, row)
+
+
+class _Resolver:
+    """Looks a revision up in one workspace at one moment."""
+
+    def __init__(self, context: Context, state: State, workspace: WorkspaceRow, deleted: bool) -> None:
+        self.context = context
+        self.state = state
+        self.workspace = workspace
+        self.deleted = deleted
+
+    def find(self, revision: Revision) -> CheckpointRow:
+        row = self.base(revision)
+        for taken in range(revision.ancestors):
+            parent = self.state.present_parent(row)
+            above = self.state.checkpoint(parent) if parent else None
+            if above is None:
+                raise NotFound(
+                    f"no ancestor {revision.ancestors} of {_spell(revision)}: its history goes back {taken}",
+                    code="no-such-checkpoint",
+                    hint="drop the changes since the last checkpoint with: casnap rollback",
+                    details={"maximum": taken},
+                )
+            row = above
+        return row
+
+    def base(self, revision: Revision) -> CheckpointRow:
+        match revision.base:
+            case Head():
+                return self._head()
+            case Latest():
+                return self._latest()
+            case At(instant):
+                return self._at(instant)
+            case Step(number):
+                return self._live(self.state.stepped(self.workspace.id, number), f"step {number}")
+            case Word(text):
+                return self._word(unicodedata.normalize("NFC", text))
+
+    def _head(self) -> CheckpointRow:
+        row = self.state.checkpoint(self.workspace.head) if self.workspace.head else None
+        return row or self._none_yet()
+
+    def _latest(self) -> CheckpointRow:
+        rows = [row for row in self._rows() if not row.deleted and not row.safety]
+        return max(rows, key=lambda row: row.step) if rows else self._none_yet()
+
+    def _at(self, instant: int) -> CheckpointRow:
+        oldest = None
+        for row in self._rows():
+            if row.deleted or row.safety:
+                continue
+            oldest = load_object(self.context, row.id).scan_ended
+            if oldest <= instant:
+                return row
+        if oldest is None:
+            return self._none_yet()
+        raise NotFound(
+            f"no checkpoint at {format_instant(instant)}: the oldest is of {format_instant(oldest)}",
+            code="no-such-checkpoint",
+            details={"oldest": format_instant(oldest)},
+        )
+
+    def _word(self, text: str) -> CheckpointRow:
+        found = self.state.named(self.workspace.id, text) or self._deleted_name(text)
+        if found is not None:
+            return found
+        if (by_id := self._by_whole_id(text)) is not None:
+            return by_id
+        if text.isdecimal() and text.isascii():
+            row = self.state.stepped(self.workspace.id, int(text))
+            if row is not None:
+                return self._live(row, f"step {text}")
+        if len(text) >= MIN_PREFIX and set(text.lower()) <= set(string.hexdigits):
+            return self._by_prefix(text)
+        raise self._unknown(text)
+
+    def _deleted_name(self, text: str) -> CheckpointRow | None:
+        if not self.deleted:
+            return None
+        return next((row for row in self._rows() if row.deleted and row.name == text), None)
+
+    def _by_whole_id(self, text: str) -> CheckpointRow | None:
+        if len(text) != 2 * ID_SIZE or not set(text.lower()) <= set(string.hexdigits):
+            return None
+        row = self.state.checkpoint(bytes.fromhex(text))
+        if row is None:
+            return None
+        if row.workspace != self.workspace.id:
+            other = self.state.workspace(row.workspace)
+            raise NotFound(
+                f"no checkpoint {text[:12]} in {self._place(self.workspace)}: it belongs to {self._place(other)}",
+                code="no-such-checkpoint",
+                hint="name the workspace that it belongs to with -w",
+            )
+        return self._live(row, text[:12])
+
+    def _by_prefix(self, text: str) -> CheckpointRow:
+        rows = self.state.with_prefix(self.workspace.id, text.lower())
+        live = [row for row in rows if self.deleted or not row.deleted]
+        if len(live) == 1:
+            return live[0]
+        if len(live) > 1:
+            raise NotFound(
+                f"ambiguous id {text}: {len(live)} checkpoints begin with it",
+                code="ambiguous",
+                hint="give more digits: " + ", ".join(short(row.id) for row in live[:MOST_CANDIDATES]),
+                details={"candidates": [row.id.hex() for row in live]},
+            )
+        if rows:
+            return self._live(rows[0], text)
+        raise self._unknown(text)
+
+    def _live(self, row: CheckpointRow | None, spelt: str) -> CheckpointRow:
+        if row is None:
+            raise self._unknown(spelt)
+        if row.deleted and not self.deleted:
+            raise NotFound(
+                f"no checkpoint {spelt} in {self._place(self.workspace)}: it is deleted",
+                code="no-such-checkpoint",
+                hint=f"bring it back with: casnap undelete {short(row.id)}",
+            )
+        return row
+
+    def _rows(self) -> list[CheckpointRow]:
+        return self.state.history(self.workspace.id)
+
+    def _none_yet(self) -> NoReturn:
+        raise NotFound(
+            f"no checkpoint in {self._place(self.workspace)} yet",
+            code="no-such-checkpoint",
+            hint="make one with: casnap checkpoint",
+        )
+
+    def _unknown(self, text: str) -> NotFound:
+        names = [row.name for row in self._rows() if row.name and not row.deleted]
+        near = [name for name in names if text.lower() in name.lower() or name.lower() in text.lower()]
+        chosen = (near or names)[:MOST_CANDIDATES]
+        return NotFound(
+            f"no checkpoint {text!r} in {self._place(self.workspace)}",
+            code="no-such-checkpoint",
+            hint=f"known are: {', '.join(chosen)}" if chosen else "see them with: casnap list --safety",
+            details={"candidates": chosen},
+        )
+
+    @staticmethod
+    def _place(workspace: WorkspaceRow | None) -> str:
+        return workspace.path.decode("utf-8", "backslashreplace") if workspace else "an unknown workspace"
+
+
+def _spell(revision: Revision) -> str:
+    match revision.base:
+        case Head():
+            return "head"
+        case Latest():
+            return "latest"
+        case Step(number):
+            return f"step {number}"
+        case Word(text):
+            return text
+        case At(instant):
+            return f"the checkpoint at {format_instant(instant)}"

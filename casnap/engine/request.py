@@ -1,0 +1,22 @@
+"""What a destructive verb is asked to restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casnap.model.checkpoint import Checkpoint
+from casnap.store.state import UndoTarget
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The target, and what becomes of head and undo when it is restored.
+
+    ``paths`` limits it (None: everything). ``undo`` is None for "the safety checkpoint of this very run".
+    """
+
+    verb: str
+    target: Checkpoint
+    head_after: bytes
+    paths: tuple[bytes, ...] | None = None
+    undo: UndoTarget | None = None

@@ -1,0 +1,137 @@
+"""From a plan to a changed and verified workspace, and the line that says how it came out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+
+from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.content import pieces, require_contents
+from casnap.engine.context import Context
+from casnap.engine.late import LateWrites
+from casnap.engine.safety import SafetyPoint
+from casnap.engine.scanning import LiveScan, save_cache, scan_again
+from casnap.engine.sinks import MemorySink
+from casnap.errors import CasnapError, StorageFailed
+from casnap.fs import placing
+from casnap.fs.directories import Directories
+from casnap.fs.durable import sync_filesystem
+from casnap.model.operation import AnyOperation, RollbackEnded
+from casnap.model.paths import split
+from casnap.model.plan import Plan
+from casnap.model.report import Problem
+from casnap.store.state import State, WorkspaceRow
+from casnap.store.store import Commit
+from casnap.workspace.layout import lay_out
+from casnap.workspace.staging import Staging
+from casnap.workspace.switching import Switch
+
+Problems = tuple[Problem, ...]
+
+
+class Restoring:
+    """One run over one plan. Without a safety ``point`` nothing is recorded."""
+
+    def __init__(
+        self,
+        context: Context,
+        row: WorkspaceRow,
+        directories: Directories,
+        live: LiveScan,
+        plan: Plan,
+        target: TreeView,
+        *,
+        point: SafetyPoint | None = None,
+    ) -> None:
+        self.context = context
+        self.row = row
+        self.directories = directories
+        self.live = live
+        self.plan = plan
+        self.target = target
+        self.point = point
+        self.late = LateWrites(context, directories)
+
+    def run(self) -> tuple[Problems, Problems]:
+        """Change the workspace.
+
+        Returns:
+            Paths that were left alone, and metadata that could not be set.
+        """
+        staging = Staging(
+            self.directories,
+            lay_out(self.plan, self.live.signatures),
+            self.live.signatures,
+            nonce=self.point.nonce if self.point else secrets.token_hex(6),
+            content=lambda file: pieces(self.target.source, file),
+            progress=self.context.progress,
+            privileged=os.geteuid() == 0,
+        )
+        try:
+            require_contents(self.context.store, staging.layout.staged.items())
+            staging.stage()
+        except CasnapError:
+            self._end("failed")
+            raise
+        self._remove_leftovers()
+        switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
+        outcome = switch.run()
+        left_alone = tuple(outcome.left_alone) + self._differences({problem.path for problem in outcome.left_alone})
+        self._sync()
+        self._end("partial" if left_alone else "done")
+        return left_alone, tuple(outcome.problems)
+
+    def _remove_leftovers(self) -> None:
+        """What an interrupted rollback had staged: its bytes are in the store."""
+        for path in self.live.found.leftovers:
+            with contextlib.suppress(OSError):
+                parent, name = split(path)
+                placing.remove_staging(self.directories.fd(parent), name)
+
+    def _differences(self, known: set[bytes]) -> Problems:
+        """Look again: what differs from the target although nothing said so."""
+        sink = MemorySink(self.context.store)
+        after = scan_again(self.context, self.row, self.directories, sink, self.live, stored=self.point is not None)
+        paths = None if self.plan.whole else tuple(change.path for change in self.plan.changes)
+        rest = plan_between(after.view(sink), self.target, paths)
+        planned = {change.path for change in self.plan.changes}
+        differing = tuple(
+            Problem(change.path, "differs from the target: it changed while the rollback ran")
+            for change in rest.visible
+            if change.path not in known and (self.plan.whole or change.path in planned)
+        )
+        if self.plan.whole and not known and not differing and self.point:
+            save_cache(self.context, self.row, after, mirrors=self.point.safety)
+        return differing
+
+    def _sync(self) -> None:
+        try:
+            sync_filesystem(self.directories.root_fd)
+        except StorageFailed as error:
+            raise StorageFailed(
+                f"{error.message}; the workspace is changed, but may not survive a power loss"
+            ) from error
+
+    def _end(self, result: str) -> None:
+        if self.point is None:
+            return
+        point = self.point
+        with self.context.store.session() as session:
+            late = self.late.checkpoint(self.row, point, session) if self.late.found else b""
+
+            def build(state: State, commit: Commit) -> AnyOperation:
+                return RollbackEnded(
+                    seq=commit.seq,
+                    time=commit.time,
+                    prev=commit.prev,
+                    by=self.context.by,
+                    workspace=self.row.id,
+                    begin=point.seq,
+                    result=result,
+                    late=late.hex(),
+                    new_bytes=session.new_bytes,
+                    packs=commit.packs,
+                )
+
+            self.context.store.commit(build, session)

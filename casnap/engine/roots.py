@@ -1,0 +1,60 @@
+"""Opening a workspace's directory: to look at it, or locked for a change."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+
+from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.workspaces import around_and_inside
+from casnap.errors import Busy, CasnapError
+from casnap.fs import placing
+from casnap.fs.directories import Directories
+from casnap.fs.locks import try_flock
+from casnap.model.paths import escape
+from casnap.model.report import WorkspaceInfo
+from casnap.store.state import WorkspaceRow
+
+
+def peek_root(row: WorkspaceRow) -> Directories:
+    """The workspace's directory, to be looked at only.
+
+    Raises:
+        NotFound: it is gone.
+        Refused: a symbolic link stands there.
+    """
+    return Directories(row.path)
+
+
+@contextlib.contextmanager
+def locked_root(
+    context: Context, workspace: WorkspaceInfo, verb: str
+) -> Iterator[tuple[WorkspaceRow, Directories, tuple[str, ...]]]:
+    """The workspace's row and directory under every lock that a change of its files needs, and notes.
+
+    A directory that is gone is made anew: its content is in the checkpoints.
+    """
+    state = context.store.state()
+    ids = around_and_inside(state, workspace_row(state, workspace))
+    with workspace_lock(context, ids, verb):
+        row = workspace_row(context.store.state(), workspace)
+        notes = _make_if_gone(row)
+        with Directories(row.path) as directories:
+            if not try_flock(directories.root_fd, context.policy.wait):
+                raise Busy(
+                    f"cannot {verb}: another program has locked the directory {workspace.path}",
+                    hint="wait for it to end, or give it longer with --wait SECONDS",
+                    details={"lock": workspace.path, "holder": "another program"},
+                )
+            yield row, directories, notes
+
+
+def _make_if_gone(row: WorkspaceRow) -> tuple[str, ...]:
+    if os.path.lexists(row.path):
+        return ()
+    try:
+        placing.make_root(row.path)
+    except OSError as error:
+        raise CasnapError(f"cannot create {escape(row.path)}: {error.strerror}") from error
+    return (f"the directory was gone and is made anew: {escape(row.path)}",)

@@ -1,0 +1,143 @@
+"""The safety checkpoint: what is there before a change, kept before anything is touched."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+
+from casnap.codec.checkpoints import encode_checkpoint
+from casnap.engine.checkpoint import checkpoint_object, described
+from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.context import Context, workspace_row
+from casnap.engine.history import load_object
+from casnap.engine.request import Request
+from casnap.engine.scanning import LiveScan, scan_again
+from casnap.errors import StorageFailed
+from casnap.fs.directories import Directories
+from casnap.model.checkpoint import Counts
+from casnap.model.operation import AnyOperation, RollbackBegun
+from casnap.model.paths import escape
+from casnap.model.plan import Plan
+from casnap.model.report import WorkspaceInfo, count_changes
+from casnap.model.tree import File
+from casnap.store.session import WriteSession
+from casnap.store.state import State, UndoTarget, WorkspaceRow
+from casnap.store.store import Commit
+
+BIGGEST = 3
+"""How many paths an error about space names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SafetyPoint:
+    """A committed intent: its line's seq, its nonce, the safety checkpoint, and the scan that it holds."""
+
+    seq: int
+    nonce: str
+    safety: bytes
+    live: LiveScan
+
+
+def begin_needed(row: WorkspaceRow, look: LiveScan, plan: Plan, head_after: bytes) -> bool:
+    """Whether there is anything to do: changes, times included, a move of head, or an interruption to close."""
+    return bool(plan.changes or plan.blocked or row.head != head_after or row.open or look.found.leftovers)
+
+
+def begin(
+    context: Context,
+    workspace: WorkspaceInfo,
+    directories: Directories,
+    look: LiveScan,
+    new_bytes: int,
+    request: Request,
+    plan: Plan,
+) -> SafetyPoint:
+    """Take the safety checkpoint and commit the intent in one line.
+
+    What the look found different from the target is read once more, believing no cache. A live checkpoint
+    that equals the tree, times included, serves as the safety checkpoint.
+
+    Raises:
+        StorageFailed: the store cannot keep it; nothing was changed.
+    """
+    row = workspace_row(context.store.state(), workspace)
+    _require_space(context, new_bytes, plan)
+    nonce = secrets.token_hex(6)
+    doubted = [change.path for change in plan.changes if isinstance(change.old, File)]
+    with context.store.session() as session:
+        live = scan_again(context, row, directories, session, look, doubted=doubted)
+        serving = _equal_checkpoint(context, row, live)
+        safety, counts = serving, Counts()
+        if not serving:
+            key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
+            session.put(key, data)
+            safety, counts = key.id, _counts(context, row, live, session)
+
+        def build(state: State, commit: Commit) -> AnyOperation:
+            row = workspace_row(state, workspace)
+            undo = request.undo or UndoTarget(safety, row.head)
+            return RollbackBegun(
+                seq=commit.seq,
+                time=commit.time,
+                prev=commit.prev,
+                by=context.by,
+                workspace=row.id,
+                verb=request.verb,
+                safety=safety.hex(),
+                target=request.target.id,
+                nonce=nonce,
+                made=not serving,
+                head=row.head.hex(),
+                head_after=request.head_after.hex(),
+                undo_safety=undo.safety.hex(),
+                undo_head=undo.head.hex(),
+                paths=tuple(escape(path) for path in request.paths or ()),
+                counts=(counts.added, counts.changed, counts.removed),
+                skipped=len(live.skipped),
+                new_bytes=session.new_bytes,
+                packs=commit.packs,
+            )
+
+        state = context.store.commit(build, session)
+    return SafetyPoint(workspace_row(state, workspace).open[-1].begin, nonce, safety, live)
+
+
+def _message(request: Request) -> str:
+    return f"before {request.verb} to {request.target.label}"
+
+
+def _counts(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts:
+    if not row.head:
+        return Counts(added=live.found.entries)
+    head = load_object(context, row.head)
+    return count_changes(plan_between(TreeView(context.store, head.root, head.links), live.view(session)).visible)
+
+
+def _equal_checkpoint(context: Context, row: WorkspaceRow, live: LiveScan) -> bytes:
+    """A live checkpoint of this very tree, or b"": head, what undo leads to, and the newest are asked."""
+    state = context.store.state()
+    asked = [row.head, row.undo.safety if row.undo else b"", *(found.id for found in state.history(row.id)[:1])]
+    for candidate in dict.fromkeys(filter(None, asked)):
+        found = state.checkpoint(candidate)
+        if found is None or found.deleted:
+            continue
+        recorded = load_object(context, candidate)
+        if recorded.root == live.root and recorded.links == live.links:
+            return candidate
+    return b""
+
+
+def _require_space(context: Context, new_bytes: int, plan: Plan) -> None:
+    free, size = context.store.free_space()
+    reserve = context.policy.reserve(size)
+    if not new_bytes or free - new_bytes >= reserve:
+        return
+    files = [(change.old.size, change.path) for change in plan.changes if isinstance(change.old, File)]
+    biggest = ", ".join(f"{escape(path)} ({bytes_} bytes)" for bytes_, path in sorted(files, reverse=True)[:BIGGEST])
+    raise StorageFailed(
+        f"cannot keep what is there now: {new_bytes} new bytes, and {reserve} of the {free} bytes free on the store's "
+        f"disk must stay free; the biggest are {biggest}",
+        code="min-free",
+        hint="free some space on that disk, or give up the way back with --no-safety",
+        details={"new_bytes": new_bytes, "free": free, "min_free": reserve},
+    )

@@ -1,0 +1,149 @@
+"""Looking at a workspace on behalf of a verb: which cache may be believed, and what becomes of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from casnap.engine.compare import TreeView
+from casnap.engine.context import Context
+from casnap.errors import StorageFailed
+from casnap.fs.directories import Directories
+from casnap.fs.durable import write_whole
+from casnap.model.objects import ObjectSink, ObjectSource
+from casnap.model.plan import LinkGroups
+from casnap.model.report import Problem
+from casnap.model.tree import Directory, OmitReason
+from casnap.store.state import WorkspaceRow
+from casnap.workspace.ahead import ReadingAhead
+from casnap.workspace.cache import StatCache, load_cache
+from casnap.workspace.omissions import Exclusions
+from casnap.workspace.scan import Scan, scan
+from casnap.workspace.signature import Signature
+
+
+@dataclass(frozen=True, slots=True)
+class LiveScan:
+    """A workspace as it was found, and what had to be read for that."""
+
+    found: Scan
+    ahead: ReadingAhead
+
+    @property
+    def root(self) -> Directory:
+        """The workspace's own entry."""
+        return self.found.root
+
+    @property
+    def links(self) -> LinkGroups:
+        """The hard-link groups."""
+        return self.found.links
+
+    @property
+    def signatures(self) -> Mapping[bytes, Signature]:
+        """How each path looked."""
+        return self.found.signatures
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What went wrong with single paths."""
+        return tuple(self.found.problems)
+
+    @property
+    def skipped(self) -> list[tuple[bytes, OmitReason]]:
+        """What was left out, and why."""
+        return self.found.skipped
+
+    def view(self, source: ObjectSource) -> TreeView:
+        """The tree, its objects being in ``source``."""
+        return TreeView(source, self.found.root, self.found.links)
+
+
+def scan_workspace(
+    context: Context,
+    row: WorkspaceRow,
+    directories: Directories,
+    sink: ObjectSink,
+    *,
+    before_reading: Callable[[int], None] = lambda total: None,
+    trusted: bool = True,
+) -> LiveScan:
+    """Look at a workspace, believing its saved cache unless not ``trusted``.
+
+    ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
+    """
+    cache = load_cache(_cache_path(context, row), store=context.store.id, workspace=row.id, boot=context.boot)
+    mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
+    sure = mirrored is not None and not mirrored.deleted
+    return _scan(context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure)
+
+
+def scan_again(
+    context: Context,
+    row: WorkspaceRow,
+    directories: Directories,
+    sink: ObjectSink,
+    earlier: LiveScan,
+    *,
+    doubted: Collection[bytes] = (),
+    stored: bool = False,
+) -> LiveScan:
+    """Look once more, believing what ``earlier`` found but for ``doubted`` paths.
+
+    ``stored`` says that the store holds all that the earlier look found; otherwise that is looked up, and
+    what is missing is read again.
+    """
+    cache = earlier.found.cache
+    return _scan(context, row, directories, sink, cache, lambda total: None, only=doubted, confirm=not stored)
+
+
+def _scan(
+    context: Context,
+    row: WorkspaceRow,
+    directories: Directories,
+    sink: ObjectSink,
+    cache: StatCache | None,
+    before_reading: Callable[[int], None],
+    *,
+    trusted: bool = True,
+    only: Collection[bytes] | None = None,
+    confirm: bool = False,
+) -> LiveScan:
+    told: list[ReadingAhead] = []
+
+    def tell(ahead: ReadingAhead) -> None:
+        told.append(ahead)
+        before_reading(ahead.total_bytes)
+
+    found = scan(
+        directories,
+        sink=sink,
+        cache=cache,
+        clock=context.clock,
+        progress=context.progress,
+        exclusions=Exclusions.of(context.store.path),
+        nonces=frozenset(begun.nonce for begun in row.open),
+        parameters=context.store.chunker,
+        before_reading=tell,
+        trusted=trusted,
+        only=only,
+        confirm=confirm,
+        source=context.store,
+    )
+    return LiveScan(found, told[0])
+
+
+def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: bytes) -> None:
+    """Keep what was found for the next scan; ``mirrors`` is a committed checkpoint that holds all of it.
+
+    A cache that cannot be written costs time and nothing else.
+    """
+    data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
+    with contextlib.suppress(StorageFailed):
+        write_whole(_cache_path(context, row), data, durable=False)
+
+
+def _cache_path(context: Context, row: WorkspaceRow) -> Path:
+    return context.store.path / "cache" / f"{row.id}.stat"

@@ -1,0 +1,69 @@
+"""``verify``: compare the workspace with a checkpoint, reading every byte."""
+
+from __future__ import annotations
+
+import contextlib
+
+from casnap.engine.compare import plan_between
+from casnap.engine.context import Context, workspace_row
+from casnap.engine.history import tree_of
+from casnap.engine.roots import peek_root
+from casnap.engine.scanning import scan_workspace
+from casnap.engine.sinks import MemorySink
+from casnap.errors import CasnapError
+from casnap.model.change import Aspect, Change, ChangeKind
+from casnap.model.checkpoint import Checkpoint
+from casnap.model.operation import AnyOperation, Verified
+from casnap.model.plan import Plan
+from casnap.model.report import Problem, VerifyReport, WorkspaceInfo
+from casnap.model.tree import OmitReason
+from casnap.store.state import State
+from casnap.store.store import Commit
+
+
+def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *, times: bool = False) -> VerifyReport:
+    """Every difference between a checkpoint and the live workspace; no cache is believed.
+
+    Times count only with ``times``. Entries that were omitted on both sides are named, not compared; one
+    that cannot be read now though it was captured is a difference.
+    """
+    row = workspace_row(context.store.state(), workspace)
+    sink = MemorySink(context.store)
+    with peek_root(row) as directories:
+        live = scan_workspace(context, row, directories, sink, trusted=False)
+    plan = plan_between(tree_of(context, checkpoint), live.view(sink))
+    changes = (plan.changes if times else plan.visible) + plan.blocked + _unreadable(plan)
+    report = VerifyReport(
+        checkpoint=checkpoint,
+        digest=live.root.digest.hex(),
+        changes=tuple(sorted(changes, key=lambda change: change.path)),
+        omitted=tuple(Problem(path, reason.name.lower().replace("_", " ")) for path, reason in live.skipped),
+        problems=live.problems,
+    )
+    if context.store.writable:
+        with contextlib.suppress(CasnapError):  # the record is a courtesy, the answer is not
+            _record(context, workspace, report)
+    return report
+
+
+def _unreadable(plan: Plan) -> tuple[Change, ...]:
+    return tuple(
+        Change(item.path, ChangeKind.CHANGED, item.old, item.new, Aspect.CONTENT)
+        for item in plan.protected
+        if item.reason is OmitReason.UNREADABLE and type(item.old) is not type(item.new)
+    )
+
+
+def _record(context: Context, workspace: WorkspaceInfo, report: VerifyReport) -> None:
+    def build(state: State, commit: Commit) -> AnyOperation:
+        return Verified(
+            seq=commit.seq,
+            time=commit.time,
+            prev=commit.prev,
+            by=context.by,
+            workspace=workspace.id,
+            id=report.checkpoint.id,
+            result="equal" if report else "differs",
+        )
+
+    context.store.commit(build)

@@ -1,0 +1,103 @@
+"""Reaching a directory by descriptors, one component at a time, so that no swapped-in link leads elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections import OrderedDict
+from types import TracebackType
+
+from casnap.errors import CasnapError, NotFound, Refused, Usage
+from casnap.model.paths import ROOT, is_within, split
+
+OPEN_LIMIT = 32
+"""Descriptors kept open beside the root's: few enough for ``ulimit -n 64``."""
+
+_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Directories:
+    """The directories of one workspace, by their paths below its root.
+
+    A descriptor stays valid until ``OPEN_LIMIT - 1`` other directories have been asked for, or its path is
+    forgotten. It stands for the directory that was there when it was opened, wherever that may be moved.
+
+    Raises:
+        NotFound: there is nothing at ``root_path``.
+        Refused: a symbolic link is.
+        Usage: something else that is no directory is.
+        CasnapError: it cannot be opened.
+    """
+
+    def __init__(self, root_path: bytes) -> None:
+        self.root_path = root_path
+        self._open: OrderedDict[bytes, int] = OrderedDict()
+        try:
+            self.root_fd = os.open(root_path, _FLAGS)
+        except OSError as error:
+            raise _root_failed(root_path, error) from error
+
+    def fd(self, path: bytes) -> int:
+        """A descriptor of the directory at ``path``; it belongs to this object.
+
+        Raises:
+            OSError: some component is absent, no directory (a symbolic link is none), or may not be entered.
+        """
+        if path == ROOT:
+            return self.root_fd
+        if path in self._open:
+            self._open.move_to_end(path)
+            return self._open[path]
+        ahead: list[bytes] = []
+        above = path
+        while above != ROOT and above not in self._open:
+            ahead.append(above)
+            above, _ = split(above)
+        fd = self.fd(above)
+        for below in reversed(ahead):
+            fd = self._enter(fd, below)
+        return fd
+
+    def _enter(self, parent_fd: int, path: bytes) -> int:
+        fd = os.open(split(path)[1], _FLAGS, dir_fd=parent_fd)
+        self._open[path] = fd
+        if len(self._open) > OPEN_LIMIT:
+            os.close(self._open.popitem(last=False)[1])
+        return fd
+
+    def forget(self, path: bytes) -> None:
+        """Close what is open at and below ``path``: the next look goes by the names that are there then."""
+        for known in [known for known in self._open if is_within(known, path)]:
+            os.close(self._open.pop(known))
+
+    def close(self) -> None:
+        """Close every descriptor; harmless when done before."""
+        self.forget(ROOT)
+        if self.root_fd >= 0:
+            os.close(self.root_fd)
+            self.root_fd = -1
+
+    def __enter__(self) -> Directories:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _root_failed(path: bytes, error: OSError) -> CasnapError:
+    name = os.fsdecode(path)
+    if error.errno == errno.ENOENT:
+        return NotFound(f"cannot open workspace {name}: it does not exist")
+    if error.errno in (errno.ENOTDIR, errno.ELOOP):
+        with contextlib.suppress(OSError):
+            if stat.S_ISLNK(os.lstat(path).st_mode):
+                return Refused(
+                    f"cannot open workspace {name}: it has become a symbolic link",
+                    hint="put the directory back in its place, or name the directory that the link leads to",
+                )
+        return Usage(f"cannot open workspace {name}: it is not a directory")
+    return CasnapError(f"cannot open workspace {name}: {error.strerror}")

@@ -1,0 +1,83 @@
+"""Files of the store: created whole, appended to, and forced out to the disk."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from casnap.errors import StorageFailed
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def failed(doing: str, path: Path | str, error: OSError) -> StorageFailed:
+    """The error for a store file that could not be read or written."""
+    return StorageFailed(f"cannot {doing} {path}: {error.strerror or error}", details={"errno": error.errno})
+
+
+def make_directory(path: Path) -> None:
+    """Create a directory that only its owner may enter, parents included; harmless when it exists."""
+    try:
+        path.mkdir(mode=DIRECTORY_MODE, parents=True, exist_ok=True)
+    except OSError as error:
+        raise failed("create directory", path, error) from error
+
+
+def sync_directory(path: Path) -> None:
+    """Force a directory's names out to the disk."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+    except OSError as error:
+        raise failed("sync", path, error) from error
+
+
+def sync_file(fd: int, path: Path) -> None:
+    """Force a file's bytes out; a failure is final, the same bytes are never tried again."""
+    try:
+        os.fdatasync(fd)
+    except OSError as error:
+        raise failed("sync", path, error) from error
+
+
+def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Put ``data`` at ``path`` so that a reader sees the old file or the new one, never a part."""
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        try:
+            write_all(fd, data)
+            if durable:
+                os.fdatasync(fd)
+        finally:
+            os.close(fd)
+        os.replace(temporary, path)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise failed("write", path, error) from error
+    if durable:
+        sync_directory(path.parent)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of ``data`` at the file's position; a short write is continued."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def sync_filesystem(fd: int) -> None:
+    """Force out everything written to the file system that ``fd`` lies on."""
+    import ctypes
+
+    syncfs = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if syncfs is None:
+        os.sync()
+    elif syncfs(fd) != 0:
+        number = ctypes.get_errno()
+        raise failed("sync the workspace's disk", f"(descriptor {fd})", OSError(number, os.strerror(number)))

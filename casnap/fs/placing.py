@@ -1,0 +1,214 @@
+"""Placing entries: every call takes a directory's descriptor and a name in it, and follows no link."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+
+from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, write_all
+from casnap.model.tree import AnyNode, Device, Directory, Fifo, File, Symlink
+
+HOLE = 4096
+"""Runs of zero bytes are left as holes in units of this many bytes."""
+
+RESTORED_XATTRS = (b"user.", b"security.capability", b"system.posix_acl_")
+"""Extended attributes that belong to an entry's state; all others are the system's own."""
+
+
+def make_directory(directory: int, name: bytes) -> None:
+    """Create a directory that only its owner may enter; its mode comes last."""
+    os.mkdir(name, DIRECTORY_MODE, dir_fd=directory)
+
+
+def make_root(path: bytes) -> None:
+    """Create a workspace's directory, and the directories above it, where they are gone."""
+    os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
+
+
+def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse: bool) -> None:
+    """Create a file that only its owner may read, with the bytes of ``pieces``.
+
+    With ``sparse``, runs of zero bytes become holes.
+    """
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=directory)
+    try:
+        if sparse:
+            _write_with_holes(fd, pieces)
+        else:
+            for piece in pieces:
+                write_all(fd, piece)
+    finally:
+        os.close(fd)
+
+
+def _write_with_holes(fd: int, pieces: Iterable[bytes]) -> None:
+    zeros = bytes(HOLE)
+    size = 0
+    for piece in pieces:
+        view = memoryview(piece)
+        for start in range(0, len(piece), HOLE):
+            block = view[start : start + HOLE]
+            if block == zeros[: len(block)]:
+                os.lseek(fd, len(block), os.SEEK_CUR)
+            else:
+                write_all(fd, block)
+        size += len(piece)
+    os.ftruncate(fd, size)
+
+
+def create_special(directory: int, name: bytes, node: AnyNode) -> None:
+    """Create a symbolic link, named pipe or device node.
+
+    Raises:
+        ValueError: the node is a file or a directory.
+    """
+    match node:
+        case Symlink():
+            os.symlink(node.target, name, dir_fd=directory)
+        case Fifo():
+            os.mkfifo(name, FILE_MODE, dir_fd=directory)
+        case Device():
+            kind = stat.S_IFBLK if node.block else stat.S_IFCHR
+            os.mknod(name, FILE_MODE | kind, os.makedev(node.major, node.minor), dir_fd=directory)
+        case File() | Directory():
+            raise ValueError(f"{type(node).__name__} is not made by this function")
+
+
+def replace(source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
+    """Move an entry over whatever non-directory stands at the target."""
+    os.rename(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0])
+
+
+def place_new(source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
+    """Move an entry to a name that must be free.
+
+    Raises:
+        FileExistsError: something stands there.
+    """
+    try:
+        os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+    except OSError as error:
+        if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS):
+            raise
+        if exists(*target):  # a file system without hard links: look, then move
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST)) from None
+        replace(source, target)
+    else:
+        os.unlink(source[1], dir_fd=source[0])
+
+
+def link(source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
+    """Give a non-directory a further name, which must be free."""
+    os.link(source[1], target[1], src_dir_fd=source[0], dst_dir_fd=target[0], follow_symlinks=False)
+
+
+def exists(directory: int, name: bytes) -> bool:
+    """Whether the name is taken, a dangling link included."""
+    try:
+        os.lstat(name, dir_fd=directory)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def remove_file(directory: int, name: bytes) -> None:
+    """Remove a name that is no directory."""
+    os.unlink(name, dir_fd=directory)
+
+
+def remove_directory(directory: int, name: bytes) -> None:
+    """Remove an empty directory."""
+    os.rmdir(name, dir_fd=directory)
+
+
+def remove_staging(directory: int, name: bytes) -> None:
+    """Remove a temporary entry of a rollback: a flat directory of staged entries, or a single one."""
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        os.unlink(name, dir_fd=directory)
+        return
+    try:
+        for staged in os.listdir(fd):
+            os.unlink(staged, dir_fd=fd)
+    finally:
+        os.close(fd)
+    os.rmdir(name, dir_fd=directory)
+
+
+@contextlib.contextmanager
+def held(directory: int, name: bytes) -> Iterator[int]:
+    """The entry itself, whatever its mode, held by a descriptor that can neither read nor write it."""
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def change_mode(directory: int, name: bytes, mode: int) -> None:
+    """Set the permission bits of an entry that is no symbolic link."""
+    with held(directory, name) as fd:
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+
+
+def change_mode_of(fd: int, mode: int) -> None:
+    """Set the permission bits of an open directory."""
+    os.fchmod(fd, mode)
+
+
+def set_times(directory: int, name: bytes, mtime_ns: int) -> None:
+    """Set the modification time of an entry; its access time becomes the same."""
+    os.utime(name, ns=(mtime_ns, mtime_ns), dir_fd=directory, follow_symlinks=False)
+
+
+def set_metadata(directory: int, name: bytes, node: AnyNode) -> list[str]:
+    """Give an entry the owner, mode, extended attributes and time of ``node``, in the order that keeps them.
+
+    Returns:
+        What could not be set, for a person; a foreign owner without root is such a case.
+    """
+    faults: list[str] = []
+    with held(directory, name) as fd:
+        status = os.fstat(fd)
+        if (status.st_uid, status.st_gid) != (node.uid, node.gid):
+            try:
+                os.chown(name, node.uid, node.gid, dir_fd=directory, follow_symlinks=False)
+            except OSError as error:
+                faults.append(f"owner {node.uid}:{node.gid} not set: {error.strerror}")
+        if not isinstance(node, Symlink):
+            itself = f"/proc/self/fd/{fd}"
+            # mode before attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
+            os.chmod(itself, node.mode)
+            faults += _set_xattrs(itself, node)
+            if stat.S_IMODE(os.fstat(fd).st_mode) != node.mode:
+                os.chmod(itself, node.mode)
+    set_times(directory, name, node.mtime_ns)
+    return faults
+
+
+def _set_xattrs(itself: str, node: AnyNode) -> list[str]:
+    wanted = dict(node.xattrs)
+    try:
+        present = {os.fsencode(name) for name in os.listxattr(itself)}
+    except OSError as error:
+        return [f"extended attributes not set: {error.strerror}"] if wanted else []
+    faults = []
+    for name in sorted(present):
+        if name not in wanted and name.startswith(RESTORED_XATTRS):
+            with contextlib.suppress(OSError):
+                os.removexattr(itself, name)
+    for name, value in wanted.items():
+        try:
+            if name not in present or os.getxattr(itself, name) != value:
+                os.setxattr(itself, name, value)
+        except OSError as error:
+            faults.append(f"attribute {os.fsdecode(name)} not set: {error.strerror}")
+    return faults

@@ -1,0 +1,1 @@
+"""The nouns of casnap: frozen values, no input or output."""

@@ -1,0 +1,29 @@
+"""Where objects come from and where they go: what the rooms above and below agree on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from casnap.model.ids import ObjectKey
+
+
+class ObjectSource(Protocol):
+    """Gives the bytes of objects."""
+
+    def read(self, key: ObjectKey) -> bytes:
+        """The object's bytes, checked against its name.
+
+        Raises:
+            Damage: it is missing, or no stored copy matches its name.
+        """
+
+
+class ObjectSink(Protocol):
+    """Takes the bytes of objects."""
+
+    def put(self, key: ObjectKey, data: bytes) -> None:
+        """Keep an object; one that is there already costs nothing. ``key`` is trusted to be its name."""
+
+    def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` that are there already."""

@@ -1,0 +1,143 @@
+"""Operations: what a line of the operation log says (docs/format/oplog.md).
+
+Each line is self-sufficient: the catalog is the fold of :mod:`casnap.store.apply` over the lines. Ids are
+lower-case hexadecimal, paths are escaped text, times nanoseconds since the epoch (UTC).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Union
+
+from msgspec import Struct
+
+
+class PackRange(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What one commit wrote to one pack: bytes ``start`` to ``end``, its index record at ``index``."""
+
+    pack: str
+    start: int
+    end: int
+    index: int
+
+
+class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
+    """What every line has. ``seq`` counts from 1; ``prev`` is the hash of the line before."""
+
+    seq: int
+    time: int
+    prev: str
+    by: tuple[str, ...] = ()
+    version: str = ""
+
+
+class StoreCreated(Operation, frozen=True, kw_only=True, tag="store-created"):
+    """The first line: repeats the store's format file."""
+
+    format: dict[str, Any]
+
+
+class WorkspaceRegistered(Operation, frozen=True, kw_only=True, tag="register"):
+    """A workspace is new, or is attached again after having been forgotten."""
+
+    workspace: str
+    path: str
+
+
+class WorkspaceForgotten(Operation, frozen=True, kw_only=True, tag="forget"):
+    """The workspace is no longer protected; its checkpoints stay. With ``drop`` gc may free them."""
+
+    workspace: str
+    drop: bool = False
+
+
+class CheckpointMade(Operation, frozen=True, kw_only=True, tag="checkpoint"):
+    """A checkpoint with a step; it becomes head."""
+
+    workspace: str
+    id: str
+    step: int
+    name: str = ""
+    automatic: bool = False
+    parent: str = ""
+    counts: tuple[int, int, int] = (0, 0, 0)
+    skipped: int = 0
+    new_bytes: int = 0
+    packs: tuple[PackRange, ...] = ()
+
+
+class RollbackBegun(Operation, frozen=True, kw_only=True, tag="rollback-begin"):
+    """The intent to change a workspace, and the safety checkpoint that holds what was there before.
+
+    ``verb`` is rollback, undo or recover. ``made`` says that ``safety`` is new with this line (its parent
+    is ``head``); otherwise a live checkpoint that equals the live tree serves. ``head_after`` is what head
+    becomes when the outcome is good; ``undo_safety`` and ``undo_head`` are what a later undo restores.
+    """
+
+    workspace: str
+    verb: str
+    safety: str
+    target: str
+    nonce: str
+    made: bool = False
+    head: str = ""
+    head_after: str = ""
+    undo_safety: str
+    undo_head: str = ""
+    paths: tuple[str, ...] = ()
+    counts: tuple[int, int, int] = (0, 0, 0)
+    skipped: int = 0
+    new_bytes: int = 0
+    packs: tuple[PackRange, ...] = ()
+
+
+class RollbackEnded(Operation, frozen=True, kw_only=True, tag="rollback-end"):
+    """How a rollback came out: ``done``, ``partial`` or ``failed`` (nothing was changed).
+
+    ``begin`` is the seq of its begin line. ``late`` is a further safety checkpoint with what others wrote
+    while the rollback ran, its parent being ``late_parent``.
+    """
+
+    workspace: str
+    begin: int
+    result: str
+    late: str = ""
+    counts: tuple[int, int, int] = (0, 0, 0)
+    skipped: int = 0
+    new_bytes: int = 0
+    packs: tuple[PackRange, ...] = ()
+
+
+class CheckpointsDeleted(Operation, frozen=True, kw_only=True, tag="delete"):
+    """These are gone from lists until undeleted; their names are free."""
+
+    workspace: str
+    ids: tuple[str, ...]
+
+
+class CheckpointUndeleted(Operation, frozen=True, kw_only=True, tag="undelete"):
+    """It is back, under ``name`` where that was still free, else unnamed."""
+
+    workspace: str
+    id: str
+    name: str = ""
+
+
+class Verified(Operation, frozen=True, kw_only=True, tag="verify"):
+    """A workspace was compared with a checkpoint: ``equal`` or ``differs``."""
+
+    workspace: str
+    id: str
+    result: str
+
+
+AnyOperation = Union[
+    StoreCreated,
+    WorkspaceRegistered,
+    WorkspaceForgotten,
+    CheckpointMade,
+    RollbackBegun,
+    RollbackEnded,
+    CheckpointsDeleted,
+    CheckpointUndeleted,
+    Verified,
+]

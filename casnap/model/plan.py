@@ -1,0 +1,49 @@
+"""The plan: the frozen list of what a destructive verb will do, from two trees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casnap.model.change import Change
+from casnap.model.tree import AnyEntry, Omitted, OmitReason
+
+LinkGroups = tuple[tuple[bytes, ...], ...]
+"""Hard-link groups: sorted paths of one file, groups sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protected:
+    """A path that a rollback leaves alone since it was not captured on one side or both."""
+
+    path: bytes
+    reason: OmitReason
+    old: AnyEntry | None
+    new: AnyEntry | None
+
+    @property
+    def hides_a_change(self) -> bool:
+        """Whether the target holds something here that cannot be put back: not a matter of a rule."""
+        wanted = self.new is not None and not isinstance(self.new, Omitted)
+        return wanted and self.reason is OmitReason.UNREADABLE
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What turns the old tree into the new one.
+
+    ``changes`` is sorted by path, changes of times alone included. ``blocked`` are changes that would take
+    away a directory above something protected: they are not made. ``old_links`` are all hard-link groups of
+    the old tree, ``new_links`` those of the new one within the scope; ``whole`` says that nothing limits it.
+    """
+
+    changes: tuple[Change, ...]
+    protected: tuple[Protected, ...]
+    blocked: tuple[Change, ...]
+    old_links: LinkGroups
+    new_links: LinkGroups
+    whole: bool = True
+
+    @property
+    def visible(self) -> tuple[Change, ...]:
+        """The changes that count: those of more than times."""
+        return tuple(change for change in self.changes if not change.only_times)

@@ -1,0 +1,198 @@
+"""What verbs return: every field is what happened, not what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from casnap.model.change import Change
+from casnap.model.checkpoint import Checkpoint, Counts
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that went wrong with one path."""
+
+    path: bytes
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceInfo:
+    """A workspace: its id and the path that it is registered under."""
+
+    id: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """Told at a workspace's first checkpoint: its largest directories (path, bytes), and likely secrets."""
+
+    largest: tuple[tuple[bytes, int], ...]
+    secrets: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointReport:
+    """A checkpoint was made, or (``created`` false) the tree was unchanged and head is returned."""
+
+    checkpoint: Checkpoint
+    created: bool
+    seconds: float
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    first_look: FirstLook | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LineCount:
+    """Lines that a change adds and removes; ``shown`` is false for binary files and those too large to compare."""
+
+    added: int = 0
+    removed: int = 0
+    shown: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """Differences between two trees, sorted by path; ``str()`` is a git-style patch.
+
+    Iterating yields :class:`~casnap.model.change.Change`; paths of which only times differ are left out.
+    ``old`` and ``new`` are ids of checkpoints, ``new`` None for the live workspace. ``lines`` runs along
+    ``changes`` when a patch was asked for. Bytes of the patch that are no UTF-8 are surrogate escapes.
+    """
+
+    old: str
+    new: str | None
+    changes: tuple[Change, ...]
+    patch: str = field(repr=False, default="")
+    lines: tuple[LineCount, ...] = field(repr=False, default=())
+    problems: tuple[Problem, ...] = ()
+
+    def __iter__(self) -> Iterator[Change]:
+        return iter(self.changes)
+
+    def __len__(self) -> int:
+        return len(self.changes)
+
+    def __bool__(self) -> bool:
+        return bool(self.changes)
+
+    def __str__(self) -> str:
+        return self.patch
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackReport:
+    """What a rollback, undo or recover did, or (``preview``) would do.
+
+    ``changes`` are the paths that were (would be) changed, old being before. ``left_alone`` are paths that
+    should have changed and did not, with the reason: then ``complete`` is false. ``kept`` are paths that no
+    checkpoint holds and that were protected. ``target`` is what was asked for, ``safety`` where undo leads.
+    """
+
+    verb: str
+    target: Checkpoint
+    preview: bool
+    changes: tuple[Change, ...]
+    safety: Checkpoint | None
+    head: str | None
+    left_alone: tuple[Problem, ...] = ()
+    kept: tuple[bytes, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether every planned path is as the target has it."""
+        return not self.left_alone
+
+    @property
+    def counts(self) -> Counts:
+        """Paths added, changed and removed in the workspace."""
+        return count_changes(self.changes)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """A workspace compared with a checkpoint; true when equal."""
+
+    checkpoint: Checkpoint
+    digest: str
+    changes: tuple[Change, ...]
+    omitted: tuple[Problem, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+    def __bool__(self) -> bool:
+        return not self.changes
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreReport:
+    """A checkpoint, or some paths of it, was written into another directory."""
+
+    checkpoint: Checkpoint
+    directory: str
+    entries: int
+    bytes: int
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteReport:
+    """Checkpoints that were deleted, and head after it."""
+
+    deleted: tuple[Checkpoint, ...]
+    head: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndeleteReport:
+    """A checkpoint that is back; ``name_lost`` where its name had been taken meanwhile."""
+
+    checkpoint: Checkpoint
+    name_lost: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """A rollback that began and has no outcome: its verb, target and safety point, and when it began."""
+
+    verb: str
+    target: str
+    safety: str
+    began_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecoverReport:
+    """What recover finished in one workspace; ``rollback`` is None when there was nothing to do."""
+
+    workspace: WorkspaceInfo
+    rollback: RollbackReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a workspace stands. ``changes`` (against head) is None where it could not be compared."""
+
+    workspace: WorkspaceInfo
+    protected: bool
+    reason: str
+    head: Checkpoint | None
+    checkpoints: int
+    safety_points: int
+    last_safety: Checkpoint | None
+    changes: tuple[Change, ...] | None
+    interrupted: Interrupted | None
+    store_bytes: int
+    store_free: int
+    problems: tuple[Problem, ...] = ()
+
+
+def count_changes(changes: tuple[Change, ...] | list[Change]) -> Counts:
+    """How many paths were added, changed and removed; a change of times alone is none."""
+    letters = [change.kind.value for change in changes if not change.only_times]
+    return Counts(letters.count("A"), letters.count("M") + letters.count("T"), letters.count("D"))

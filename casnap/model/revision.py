@@ -1,0 +1,146 @@
+"""Names of checkpoints, and the expressions that stand for one (docs/reference/revisions.md)."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+import unicodedata
+from dataclasses import dataclass
+
+from casnap.errors import Usage
+from casnap.model.tree import NANOSECONDS
+
+NAME_MAX = 128
+RESERVED = frozenset({"HEAD", "latest"})
+
+_ANCESTORS = re.compile(r"^(?P<base>.*)~(?P<count>\d*)$", re.DOTALL)
+_INSTANT = re.compile(r"^@\{(?P<time>.*)\}$", re.DOTALL)
+_RFC3339 = re.compile(
+    r"^(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)$"
+)
+_LOCAL = re.compile(r"^\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """``@`` or ``HEAD``: the checkpoint that the workspace descends from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """``latest``: the checkpoint with the highest step."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A name, an id, a step or the beginning of an id, in this order."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step and nothing else (``--step``, an integer in Python)."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class At:
+    """``@{TIME}``: the newest whose scan had ended at that instant (nanoseconds since the epoch)."""
+
+    instant: int
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """A base, and how many parent links to follow from it."""
+
+    base: Head | Latest | Word | Step | At
+    ancestors: int = 0
+
+
+HEAD = Revision(Head())
+
+
+def parse_revision(text: str) -> Revision:
+    """Read a revision expression; whether such a checkpoint exists is not asked.
+
+    Raises:
+        Usage: the expression is empty, or holds a time that cannot be read.
+    """
+    text = unicodedata.normalize("NFC", text)
+    base, ancestors = text, 0
+    while match := _ANCESTORS.match(base):
+        base = match["base"]
+        ancestors += int(match["count"] or 1)
+    if not base:
+        raise Usage(f"cannot read revision {text!r}: it names no checkpoint", hint="use a name, a step, an id or @")
+    return Revision(_parse_base(base), ancestors)
+
+
+def _parse_base(text: str) -> Head | Latest | Word | At:
+    if text in ("@", "HEAD"):
+        return Head()
+    if text == "latest":
+        return Latest()
+    if match := _INSTANT.match(text):
+        return At(parse_instant(match["time"]))
+    return Word(text)
+
+
+def parse_instant(text: str) -> int:
+    """An instant in nanoseconds since the epoch: RFC 3339, or ``YYYY-MM-DD[ HH:MM[:SS]]`` in local time.
+
+    Raises:
+        Usage: the text is neither.
+    """
+    try:
+        if match := _RFC3339.match(text):
+            zone = "+00:00" if match["zone"] in "Zz" else match["zone"]
+            whole = dt.datetime.fromisoformat(f"{match['date']}T{match['time']}{zone}")
+            return int(whole.timestamp()) * NANOSECONDS + int((match["fraction"] or "0").ljust(9, "0"))
+        if _LOCAL.match(text):
+            return int(dt.datetime.fromisoformat(text).astimezone().timestamp()) * NANOSECONDS
+    except (ValueError, OverflowError) as error:
+        raise Usage(f"cannot read time {text!r}: {error}", hint=_TIME_HINT) from None
+    raise Usage(f"cannot read time {text!r}: neither RFC 3339 nor a local date", hint=_TIME_HINT)
+
+
+_TIME_HINT = "write it as 2026-11-30T10:11:12Z or '2026-11-30 10:11'"
+
+
+def normalise_name(name: str) -> str:
+    """The name in NFC, checked against the rule for names.
+
+    Raises:
+        Usage: the name breaks the rule; the message says which part of it.
+    """
+    name = unicodedata.normalize("NFC", name)
+    if fault := _fault(name):
+        raise Usage(
+            f"bad checkpoint name {name!r}: {fault}",
+            code="bad-name",
+            hint="use 1 to 128 letters, digits and . _ + : - /, not digits alone",
+        )
+    return name
+
+
+def _fault(name: str) -> str | None:
+    checks = (
+        (not name, "it is empty"),
+        (len(name) > NAME_MAX, f"it has {len(name)} characters, {NAME_MAX} are allowed"),
+        (name in RESERVED, "it has a meaning of its own"),
+        (name[:1] in ("-", "@"), f"it begins with {name[:1]!r}"),
+        (name.isdecimal(), "digits alone are a step"),
+        (any(part in ("", ".", "..") for part in name.split("/")), "a part between slashes is empty, . or .."),
+    )
+    for broken, fault in checks:
+        if broken:
+            return fault
+    odd = next((character for character in name if not _is_allowed(character)), None)
+    return None if odd is None else f"{odd!r} is not allowed"
+
+
+def _is_allowed(character: str) -> bool:
+    return character in "._+:-/" or unicodedata.category(character)[0] in "LMN"

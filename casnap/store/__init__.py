@@ -1,0 +1,1 @@
+"""Content-addressed truth: packs, operation log, catalog. Knows no files of a workspace."""

@@ -1,0 +1,191 @@
+"""One catalog file: a view of the operation log in SQLite. Losing it costs time and nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from casnap.store.rows import START, Mark
+from casnap.store.schema import APPLICATION_ID, DDL, TABLES, VERSION
+
+_DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
+_WAIT = 2.0
+"""Seconds to wait for another connection that recovers the WAL."""
+
+_inherited: list[sqlite3.Connection] = []
+"""Connections of a parent process: neither used nor closed in the child, which SQLite forbids."""
+
+_forks = 0
+"""How often this process has come about by a fork since the module was loaded."""
+
+
+def _count_fork() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_count_fork)
+
+
+class CatalogLost(Exception):
+    """A catalog cannot be read; its owner folds the operation log instead.
+
+    ``damaged`` says that the file itself is bad, so that another try would not help.
+    """
+
+    def __init__(self, cause: str, *, damaged: bool) -> None:
+        super().__init__(cause)
+        self.damaged = damaged
+
+
+class Catalog:
+    """A catalog as it was at one instant: one read transaction, which shows nothing that is written later."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file for reading.
+
+        Raises:
+            CatalogLost: it is no whole catalog, or cannot be read here and now.
+        """
+        self.path = path
+        self._forks = _forks
+        with _translated():
+            self._connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
+        try:
+            self.mark = self._begin()
+        except CatalogLost:
+            self.close()
+            raise
+
+    def _begin(self) -> Mark:
+        with _translated():
+            self._connection.execute("BEGIN")
+            # The first read, not BEGIN, fixes the instant.
+            rows = self._connection.execute("SELECT seq, hash, segment, offset FROM position").fetchall()
+            application = self._connection.execute("PRAGMA application_id").fetchone()[0]
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID or len(rows) != 1:
+            raise CatalogLost("it is no catalog", damaged=True)
+        if version != VERSION:
+            raise CatalogLost(f"it is of version {version}", damaged=False)
+        return Mark(*rows[0])
+
+    def fetch(self, query: str, parameters: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows that ``query`` finds.
+
+        Raises:
+            CatalogLost: it cannot be read any more.
+        """
+        if self.is_inherited:
+            raise CatalogLost("it was opened by another process", damaged=False)
+        try:
+            return self._connection.execute(query, tuple(parameters)).fetchall()
+        except sqlite3.Error as error:
+            raise _lost(error) from error
+
+    @property
+    def is_inherited(self) -> bool:
+        """Whether this process was forked after the catalog had been opened."""
+        return self._forks != _forks
+
+    def close(self) -> None:
+        """Let go of the file, and of the instant."""
+        if self.is_inherited:
+            _inherited.append(self._connection)
+        else:
+            self._connection.close()
+
+
+class CatalogWriter:
+    """Brings a catalog forward in one transaction; only under the commit lock."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def put(self, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write whole rows over what has their key."""
+        places = ", ".join("?" * (columns.count(",") + 1))
+        self._connection.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})", rows)
+
+    def put_packs(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
+        """Write rows (id, length, objects); the numbers that stand for the packs in this catalog."""
+        query = "SELECT id, number FROM packs"
+        numbers: dict[str, int] = dict(self._connection.execute(query))
+        last = max(numbers.values(), default=0)
+        for row in rows:
+            if row[0] not in numbers:
+                last += 1
+                numbers[row[0]] = last
+            self._connection.execute("INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?)", (*row, numbers[row[0]]))
+        return numbers
+
+    def put_places(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Add rows (kind, id, pack number, offset, slot, seq); one that is there keeps the line that it has."""
+        self._connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?, ?)", rows)
+
+
+@contextlib.contextmanager
+def writing(path: Path, mark: Mark) -> Iterator[CatalogWriter]:
+    """Bring a catalog forward to ``mark``: all of the with block, or nothing.
+
+    Raises:
+        CatalogLost: it could not be written; the file is as it was.
+    """
+    with _translated(), contextlib.closing(_connect(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield CatalogWriter(connection)
+            connection.execute("UPDATE position SET seq = ?, hash = ?, segment = ?, offset = ?", mark)
+            connection.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                connection.execute("ROLLBACK")
+            raise
+        # At once and under the lock, never by whichever reader happens to be the last; readers are not waited for.
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def create(path: Path) -> None:
+    """Fill the empty file at ``path`` with a catalog of nothing; only under the commit lock.
+
+    Raises:
+        CatalogLost: SQLite cannot write it.
+    """
+    import sqlite_utils
+
+    with _translated(), contextlib.closing(_connect(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+        database = sqlite_utils.Database(connection)
+        database.enable_wal()
+        # One script, because a second one would begin by committing the first.
+        database.executescript(
+            f"BEGIN; {DDL}"
+            f"INSERT INTO position VALUES (1, {START.seq}, '{START.hash}', {START.segment}, {START.offset});"
+            f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
+        )
+        if set(database.table_names()) != TABLES:
+            raise CatalogLost("SQLite made other tables than it was told", damaged=True)
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    """Trouble with SQLite as CatalogLost."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise _lost(error) from error
+
+
+def _lost(error: sqlite3.Error) -> CatalogLost:
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+    return CatalogLost(str(error), damaged=code in _DAMAGED)

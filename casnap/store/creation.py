@@ -1,0 +1,167 @@
+"""Making a store, and the checks that come before one is used."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+import msgspec
+
+from casnap.codec.lines import NO_PREVIOUS, decode_line, encode_line
+from casnap.errors import Damage, NoStore, Refused
+from casnap.fs.appending import Owner, give, make_file, make_private_directory
+from casnap.fs.durable import failed, make_directory, sync_directory, write_whole
+from casnap.fs.locks import locked
+from casnap.model.clock import Clock
+from casnap.model.operation import StoreCreated
+from casnap.model.policy import Policy
+from casnap.store import media
+from casnap.store.format import Format, decode_format, encode_format, new_format
+from casnap.store.layout import Layout
+from casnap.store.oplog import Oplog
+from casnap.store.rows import START
+
+RESERVE = 1 << 20
+"""Bytes that are put by, to be given back when a full disk leaves no room to free any."""
+
+_RESERVED_PART = 64
+"""But never more than this part of the disk."""
+
+README = b"""\
+This directory is a casnap store: checkpoints of one or more directories.
+
+Do not change or delete anything in here by hand. Everything but the packs and
+the operation log (oplog) can be made anew from those two.
+
+  casnap list --all     what is in it
+  casnap check          whether it is whole
+  casnap help           everything else
+"""
+
+
+def check_owner(root: Path, *, explicit: bool) -> Owner | None:
+    """Whom new files must be given to; None when simply nobody else is concerned.
+
+    Raises:
+        NoStore: there is no such directory.
+        Refused: it belongs to another user, and this is not root with ``explicit``.
+    """
+    try:
+        status = os.stat(root)
+    except (FileNotFoundError, NotADirectoryError):
+        raise _no_store(root) from None
+    except OSError as error:
+        raise failed("open store", root, error) from error
+    if not stat.S_ISDIR(status.st_mode):
+        raise _no_store(root)
+    user = os.geteuid()
+    if status.st_uid == user:
+        return None
+    if user == 0 and explicit:
+        return status.st_uid, status.st_gid
+    raise Refused(
+        f"cannot use store {root}: it belongs to uid {status.st_uid}, and you are uid {user}",
+        code="foreign-store",
+        hint=f"run sudo casnap --store {root}, or give a store of your own with --store",
+        details={"store": os.fsdecode(root), "uid": status.st_uid},
+    )
+
+
+def read_format(layout: Layout) -> Format:
+    """The store's format, from its file or, where that is gone or damaged, from its first operation.
+
+    Raises:
+        NoStore: it has neither.
+        TooNew: it is of a newer format.
+        Damage: neither can be read.
+    """
+    try:
+        return decode_format(layout.format.read_bytes(), str(layout.format))
+    except FileNotFoundError:
+        damage: Damage | NoStore = _no_store(layout.root)
+    except OSError as error:
+        raise failed("read", layout.format, error) from error
+    except Damage as error:
+        damage = error
+    try:
+        with open(layout.segment(START.segment), "rb") as segment:
+            operation, _ = decode_line(segment.readline())
+    except (OSError, Damage):
+        raise damage from None
+    if not isinstance(operation, StoreCreated):
+        raise damage
+    return decode_format(msgspec.json.encode(operation.format), str(layout.root))
+
+
+def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool) -> None:
+    """Make a store; harmless when there is one, also while others do the same.
+
+    Raises:
+        Refused: the directory holds something else, or belongs to another user.
+        StorageFailed: it cannot be written there.
+    """
+    root = layout.root
+    if layout.format.exists():
+        return
+    _check_place(layout)
+    make_directory(root.parent)
+    make_private_directory(root, None)
+    owner = check_owner(root, explicit=explicit)
+    for directory in layout.directories[1:]:
+        make_private_directory(directory, owner)
+    lock = layout.lock("commit")
+    make_file(lock, owner)
+    with locked(lock, wait=policy.wait, holder="a command that is making the store"):
+        if not layout.format.exists():
+            _fill(layout, owner, clock)
+    sync_directory(root.parent)
+
+
+def _fill(layout: Layout, owner: Owner | None, clock: Clock) -> None:
+    """Write the files of a new store. Its format file comes last: with it, the store is there."""
+    make_file(layout.reserve, owner, min(RESERVE, media.free_space(layout.root)[1] // _RESERVED_PART))
+    _write(layout.readme, README, owner)
+    try:
+        store_format = read_format(layout)
+    except NoStore:
+        store_format = new_format()
+        oplog = Oplog(layout, owner)
+        for _ in oplog.lines(START):
+            raise Damage(f"cannot create store {layout.root}: its operation log begins with another store's") from None
+        oplog.repair()
+        line = StoreCreated(seq=1, time=clock.now(), prev=NO_PREVIOUS, format=store_format.as_dict())
+        oplog.append(encode_line(line)[0])
+    _write(layout.format, encode_format(store_format), owner)
+
+
+def _write(path: Path, data: bytes, owner: Owner | None) -> None:
+    write_whole(path, data)
+    give(path, owner)
+
+
+def _check_place(layout: Layout) -> None:
+    """Refuse to make a store among other files; what a creation that was killed has left is no obstacle."""
+    ours = {path.name for path in (*layout.directories[1:], layout.reserve, layout.readme, layout.format)}
+    try:
+        names = os.listdir(layout.root)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise failed("create store", layout.root, error) from error
+    if any(
+        name not in ours | {"lost+found"} and name.partition(".")[0] not in ("casnap-store", "README", "catalog-1")
+        for name in names
+    ):
+        raise Refused(
+            f"cannot create store {layout.root}: the directory holds other files",
+            hint="give a directory that is empty or does not exist yet",
+        )
+
+
+def _no_store(root: Path) -> NoStore:
+    return NoStore(
+        f"cannot open store {root}: there is none",
+        hint="make a first checkpoint there with casnap checkpoint, or give another store with --store",
+        details={"store": os.fsdecode(root)},
+    )

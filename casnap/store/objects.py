@@ -1,0 +1,172 @@
+"""From a place to an object: deltas undone, groups taken apart, everything checked against its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
+from casnap.codec.records import MAX_DEPTH, Encoding, RecordKind, decode_payload, identify, split_group
+from casnap.errors import Damage, TooNew
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.operation import PackRange
+from casnap.store.packs import PackFiles, PackGone, Record
+from casnap.store.rows import Place
+
+FindPlaces = Callable[[ObjectKey], Sequence[Place]]
+"""Where an object lies, newest first."""
+
+Objects = tuple[tuple[ObjectKey, bytes], ...]
+
+
+class ObjectReader:
+    """Reads objects out of packs."""
+
+    def __init__(self, files: PackFiles, find_places: FindPlaces) -> None:
+        self.files = files
+        self._find_places = find_places
+        self._last_group: tuple[str, int, Objects] | None = None
+
+    def load(self, key: ObjectKey, place: Place) -> bytes:
+        """The object's bytes from this very place.
+
+        Raises:
+            Damage: it is not there, or does not match its name.
+            TooNew: its record is of a newer format.
+        """
+        found, data = self._at(place.pack, self.files.record(place.pack, place.offset), place.slot)
+        if found != key:
+            raise Damage(f"cannot read {key}: another object lies at its place")
+        return data
+
+    def load_any(self, key: ObjectKey, places: Sequence[Place]) -> bytes:
+        """The object's bytes from the first of these places where they are good.
+
+        Raises:
+            PackGone: none is good, and a pack is gone: the caller may look again.
+            Damage: none is good.
+            TooNew: none is good, and one is of a newer format.
+        """
+        causes: list[Damage | TooNew] = []
+        for place in places:
+            try:
+                return self.load(key, place)
+            except (Damage, TooNew) as error:
+                causes.append(error)
+        for kind in (TooNew, PackGone, Damage):
+            for cause in causes:
+                if isinstance(cause, kind):
+                    raise cause
+        raise Damage(f"cannot read {key}: the store does not have it")
+
+    def is_sound(self, key: ObjectKey, place: Place) -> bool:
+        """Whether the checksums of the object's record there, and of all that it builds on, are right."""
+        return self._is_sound(key.kind, key.id, place, MAX_DEPTH + 1)
+
+    def _is_sound(self, kind: ObjectKind, id: bytes, place: Place, below: int) -> bool:
+        try:
+            record = self.files.record(place.pack, place.offset)
+        except (Damage, TooNew):
+            return False
+        header = record.header
+        if place.slot != NO_SLOT:
+            return header.kind is RecordKind.GROUP
+        if int(header.kind) != kind or not id.startswith(header.id_prefix[: len(id)]) or header.depth >= below:
+            return False
+        if header.encoding is not Encoding.DELTA:
+            return True
+        bases = self._base_places(place.pack, record)
+        return bool(bases) and self._is_sound(kind, header.base_id, bases[0], header.depth)
+
+    def entries(self, pack: str, record: Record) -> list[IndexEntry]:
+        """The objects in a record that was found by walking through a pack, named by what they decode to.
+
+        Raises:
+            Damage: they cannot be decoded, or match no name.
+        """
+        header = record.header
+        if header.kind is RecordKind.GROUP:
+            objects = self._group(pack, record)
+            return [IndexEntry(key.kind, key.id, record.offset, slot) for slot, (key, _) in enumerate(objects)]
+        if not header.kind.is_object:
+            return []
+        key, _ = self._at(pack, record, NO_SLOT)
+        return [IndexEntry(key.kind, key.id, record.offset)]
+
+    def committed(self, written: PackRange) -> tuple[IndexEntry, ...]:
+        """What a commit wrote to a pack: from its index record, or from every record when that is damaged.
+
+        Raises:
+            TooNew: a record is of a newer format.
+        """
+        try:
+            record = self.files.record(written.pack, written.index)
+            entries = decode_indexed(record)
+            if all(written.start <= entry.offset < written.index for entry in entries):
+                return entries
+        except Damage:
+            pass
+        return tuple(self._scanned(written))
+
+    def _scanned(self, written: PackRange) -> Iterator[IndexEntry]:
+        try:
+            for record in self.files.surviving(written.pack, written.start, written.end):
+                try:
+                    yield from self.entries(written.pack, record)
+                except Damage:
+                    continue
+        except Damage:  # the pack is gone, or its disk cannot read it: what is in it cannot be known
+            return
+
+    def _at(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
+        header = record.header
+        if header.kind is RecordKind.GROUP:
+            objects = self._group(pack, record)
+            if not 0 <= slot < len(objects):
+                raise Damage(f"cannot read pack {pack}: the group at {record.offset} has no slot {slot}")
+            return objects[slot]
+        if not header.kind.is_object or slot != NO_SLOT:
+            raise Damage(f"cannot read pack {pack}: no object lies at {record.offset}")
+        raw = decode_payload(header, record.payload, self._base(pack, record))
+        return identify(header, raw), raw
+
+    def _group(self, pack: str, record: Record) -> Objects:
+        if self._last_group is None or self._last_group[:2] != (pack, record.offset):
+            self._last_group = (pack, record.offset, split_group(decode_payload(record.header, record.payload, None)))
+        return self._last_group[2]
+
+    def _base(self, pack: str, record: Record) -> bytes | None:
+        """The decoded and checked base of a delta; None for what is no delta."""
+        header = record.header
+        if header.encoding is not Encoding.DELTA:
+            return None
+        cause: Damage | TooNew = Damage(f"cannot read pack {pack}: the delta at {record.offset} has no base")
+        for place in self._base_places(pack, record):
+            try:
+                base = self.files.record(place.pack, place.offset)
+                if base.header.depth >= header.depth:
+                    raise Damage(f"cannot read pack {pack}: the delta at {record.offset} has a base as deep as itself")
+                key, raw = self._at(place.pack, base, place.slot)
+            except (Damage, TooNew) as error:
+                cause = error
+                continue
+            if key.kind == int(header.kind) and header.base_id in (b"", key.id):
+                return raw
+        raise cause
+
+    def _base_places(self, pack: str, record: Record) -> Sequence[Place]:
+        header = record.header
+        if header.base_distance:
+            offset = record.offset - header.base_distance
+            return (Place(pack, offset, NO_SLOT, 0),) if offset > 0 else ()
+        return self._find_places(ObjectKey(ObjectKind(header.kind), header.base_id))
+
+
+def decode_indexed(record: Record) -> tuple[IndexEntry, ...]:
+    """The entries of an index record or seal.
+
+    Raises:
+        Damage: it is neither.
+    """
+    if record.header.kind not in (RecordKind.INDEX, RecordKind.SEAL):
+        raise Damage(f"cannot read index: the record at {record.offset} is none")
+    return decode_index(decode_payload(record.header, record.payload, None))

@@ -1,0 +1,100 @@
+"""What the operation log amounts to: rows of workspaces, checkpoints and packs, and places of objects."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from casnap.codec.lines import NO_PREVIOUS
+
+
+class UndoTarget(Struct, frozen=True):
+    """What an undo puts back: the tree of a safety checkpoint, and head (empty: none)."""
+
+    safety: bytes
+    head: bytes
+
+
+class OpenRollback(Struct, frozen=True):
+    """A rollback that began and has no outcome yet; ``begin`` is the seq of its line, ``time`` that line's time.
+
+    ``head_after`` and ``undo`` are what head and undo become when the outcome is good.
+    """
+
+    begin: int
+    time: int
+    verb: str
+    safety: bytes
+    target: bytes
+    nonce: str
+    head_after: bytes
+    undo: UndoTarget
+    paths: tuple[bytes, ...]
+
+
+class WorkspaceRow(Struct, frozen=True):
+    """A workspace. ``head`` is empty without one; ``last_operation`` is the seq of its newest line."""
+
+    id: str
+    path: bytes
+    forgotten: bool
+    dropped: bool
+    head: bytes
+    last_step: int
+    undo: UndoTarget | None
+    open: tuple[OpenRollback, ...]
+    last_operation: int
+
+
+class CheckpointRow(Struct, frozen=True):
+    """A checkpoint. ``step`` is 0 for a safety checkpoint, ``seq`` its line, ``parent`` the one at creation.
+
+    ``counts`` are paths added, changed and removed since ``parent``; ``deleted_at`` is nanoseconds since the
+    epoch, 0 while it is not deleted.
+    """
+
+    id: bytes
+    workspace: str
+    seq: int
+    step: int
+    name: str
+    automatic: bool
+    safety: bool
+    parent: bytes
+    counts: tuple[int, int, int]
+    skipped: int
+    new_bytes: int
+    pinned: bool
+    deleted: bool
+    deleted_at: int
+
+
+class PackRow(Struct, frozen=True):
+    """A pack: its first ``length`` bytes are committed; it holds at most ``objects`` objects."""
+
+    id: str
+    length: int
+    objects: int
+
+
+class Place(NamedTuple):
+    """Where an object lies: the byte at which its record begins, its slot in a group, the line that said so."""
+
+    pack: str
+    offset: int
+    slot: int
+    seq: int
+
+
+class Mark(NamedTuple):
+    """A place in the operation log: behind the line ``seq``, whose hash is ``hash``."""
+
+    seq: int
+    hash: str
+    segment: int
+    offset: int
+
+
+START = Mark(0, NO_PREVIOUS, 1, 0)
+"""Before the first line."""

@@ -1,0 +1,185 @@
+"""A write session: puts new objects into packs, which nobody sees before they are committed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from casnap.codec.compression import compress
+from casnap.codec.packs import IndexEntry
+from casnap.codec.records import RecordKind, encode_record
+from casnap.errors import StorageFailed
+from casnap.fs.durable import sync_directory
+from casnap.model.ids import ObjectKey
+from casnap.model.objects import ObjectSource
+from casnap.model.operation import PackRange
+from casnap.store.adoption import Look, PackTaker, held_packs_limit
+from casnap.store.layout import Layout
+from casnap.store.objects import ObjectReader
+from casnap.store.rows import Place
+from casnap.store.state import State
+from casnap.store.writer import PackWriter
+
+
+class WriteSession:
+    """Takes objects, and gives those that are there or that it has taken (ObjectSink and ObjectSource).
+
+    No pack is opened before the first object that is new. What is put becomes part of the store with the
+    commit that the session is handed to; without one, the next session adopts it.
+    """
+
+    def __init__(
+        self,
+        layout: Layout,
+        *,
+        store_id: str,
+        state: State,
+        source: ObjectSource,
+        reader: ObjectReader,
+        taker: PackTaker,
+        look: Look,
+        level: int,
+    ) -> None:
+        """``source`` gives what is committed; ``look`` what of the packs that is; ``level`` is zstd's."""
+        self._layout = layout
+        self._store_id = store_id
+        self._state = state
+        self._source = source
+        self._reader = reader
+        self._taker = taker
+        self._look = look
+        self._level = level
+        self._packs: list[PackWriter] | None = None
+        self._target: PackWriter | None = None
+        self._own: dict[ObjectKey, Place] = {}
+        self._sound: set[ObjectKey] = set()
+        self._absent: set[ObjectKey] = set()
+        self._failed: StorageFailed | None = None
+
+    @property
+    def new_bytes(self) -> int:
+        """Bytes that this session has added to packs: records, and what frames them."""
+        return sum(writer.written for writer in self._packs or ())
+
+    def put(self, key: ObjectKey, data: bytes) -> None:
+        """Keep an object. One that is there costs nothing, provided that its record is still sound.
+
+        Raises:
+            StorageFailed: the disk refused; the session is of no more use then.
+        """
+        if key in self._own or key in self._sound or self._is_there(key):
+            return
+        self._check()
+        if self._packs is None:
+            self._take_packs()
+            if key in self._own:
+                return
+        try:
+            self._append(key, data)
+        except StorageFailed as error:
+            self._abandon(error)
+            raise
+
+    def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` that are there, or that this session has taken."""
+        wanted = set(keys)
+        mine = wanted & self._own.keys()
+        stored = self._state.present(wanted - mine)
+        self._absent |= wanted - mine - stored
+        return mine | stored
+
+    def read(self, key: ObjectKey) -> bytes:
+        """The object's bytes, checked against its name.
+
+        Raises:
+            Damage: it is missing, or no stored copy matches its name.
+        """
+        if (place := self._own.get(key)) is not None:
+            for writer in self._packs or ():
+                writer.flush()
+            return self._reader.load(key, place)
+        return self._source.read(key)
+
+    def finish(self) -> tuple[PackRange, ...]:
+        """Force everything out that was put; the ranges to commit. May be called again.
+
+        Raises:
+            StorageFailed: the disk refused; the session is of no more use then.
+        """
+        self._check()
+        try:
+            ranges = tuple(filter(None, (writer.finish(self._level) for writer in self._packs or ())))
+            if any(not written.start for written in ranges):
+                sync_directory(self._layout.packs)
+        except StorageFailed as error:
+            self._abandon(error)
+            raise
+        return ranges
+
+    def confirm(self) -> None:
+        """What was finished has been committed."""
+        for writer in self._packs or ():
+            writer.confirm()
+
+    def close(self) -> None:
+        """Let go of the packs."""
+        for writer in self._packs or ():
+            writer.file.close()
+
+    def _is_there(self, key: ObjectKey) -> bool:
+        """Whether the store has the object in a record that can be relied on; a bad one is written anew."""
+        if key in self._absent:
+            return False
+        places = self._state.places([key]).get(key)
+        if not places or not self._reader.is_sound(key, places[0]):
+            self._absent.add(key)
+            return False
+        self._sound.add(key)
+        return True
+
+    def _check(self) -> None:
+        if self._failed is not None:
+            raise self._failed
+
+    def _take_packs(self) -> None:
+        self._packs = self._taker.take(self._look)
+        for writer in self._packs:
+            for entry in writer.entries:
+                self._own.setdefault(ObjectKey(entry.kind, entry.id), _place(writer, entry))
+
+    def _append(self, key: ObjectKey, data: bytes) -> None:
+        encoding, payload = compress(data, self._level)
+        record = encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
+        writer = self._writable()
+        offset = writer.append(key, record, self._store_id)
+        self._own[key] = _place(writer, IndexEntry(key.kind, key.id, offset))
+        if writer.is_full:
+            writer.seal(self._reader.files, self._level)
+
+    def _writable(self) -> PackWriter:
+        """The pack to append to: one that is held and has room, else a new one."""
+        if self._target is None or self._target.sealed:
+            packs = self._packs if self._packs is not None else []
+            for writer in packs:
+                if not writer.sealed and writer.is_full:
+                    writer.seal(self._reader.files, self._level)
+            self._target = next((writer for writer in packs if not writer.sealed), None)
+            if self._target is None:
+                self._target = self._taker.create()
+                packs.append(self._target)
+            self._let_go(packs)
+        return self._target
+
+    def _let_go(self, packs: list[PackWriter]) -> None:
+        """Unlock the oldest sealed packs when there are too many: it does no harm when another session adopts them."""
+        for writer in packs[: -held_packs_limit()]:
+            if writer.sealed:
+                writer.file.close()
+
+    def _abandon(self, error: StorageFailed) -> None:
+        self._failed = error
+        for writer in self._packs or ():
+            writer.abandon()
+
+
+def _place(writer: PackWriter, entry: IndexEntry) -> Place:
+    return Place(writer.id, entry.offset, entry.slot, 0)

@@ -1,0 +1,276 @@
+"""The store: objects, and what happened to them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from casnap.codec.chunking import ChunkerParameters
+from casnap.codec.lines import encode_line
+from casnap.errors import Busy, CasnapError, Damage, StorageFailed
+from casnap.fs.appending import Owner, make_file
+from casnap.fs.locks import locked
+from casnap.model.clock import Clock
+from casnap.model.ids import ObjectKey
+from casnap.model.operation import AnyOperation, PackRange
+from casnap.model.policy import Policy
+from casnap.store import creation, media, signals
+from casnap.store.adoption import PackTaker
+from casnap.store.follower import Follower
+from casnap.store.format import Format
+from casnap.store.layout import Layout
+from casnap.store.objects import ObjectReader
+from casnap.store.oplog import Oplog
+from casnap.store.packs import PackFiles, PackGone
+from casnap.store.rows import Mark, PackRow, Place
+from casnap.store.session import WriteSession
+from casnap.store.state import State
+
+COMMIT_LOCK = "commit"
+
+
+class Commit(NamedTuple):
+    """What the line that is about to be written must hold, whatever it says."""
+
+    seq: int
+    time: int
+    prev: str
+    packs: tuple[PackRange, ...]
+
+
+class Store:
+    """One store, open (ObjectSource). Several threads may use it one at a time, several processes at once."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        store_format: Format,
+        owner: Owner | None,
+        obstacle: str | None,
+        clock: Clock,
+        policy: Policy,
+    ) -> None:
+        """Use :meth:`open` or :meth:`create`."""
+        self.path = layout.root
+        self.format = store_format
+        self._layout = layout
+        self._owner = owner
+        self._obstacle = obstacle
+        self._clock = clock
+        self._policy = policy
+        self._holder = "another command"
+        self._files = PackFiles(layout)
+        self._reader = ObjectReader(self._files, self._places)
+        self._oplog = Oplog(layout, owner)
+        self._follower = Follower(layout, self._oplog, self._reader.committed, owner)
+        self._state = State(self._follower)
+
+    @classmethod
+    def create(cls, path: Path, *, clock: Clock, policy: Policy, explicit: bool = False) -> Store:
+        """Make a store, or open the one that is there; many processes may do so at once.
+
+        Raises:
+            Refused: the directory holds something else, or belongs to another user.
+            StorageFailed: it cannot be written there.
+        """
+        creation.create(Layout(path), clock=clock, policy=policy, explicit=explicit)
+        return cls.open(path, clock=clock, policy=policy, explicit=explicit)
+
+    @classmethod
+    def open(cls, path: Path, *, clock: Clock, policy: Policy, explicit: bool = False) -> Store:
+        """Open a store; nothing needs to be written for that. ``explicit`` lets root use another user's.
+
+        Raises:
+            NoStore: there is none.
+            TooNew: it, or a line of its operation log, is of a newer format.
+            Refused: it belongs to another user.
+            Damage: its format file or its operation log cannot be read.
+            StorageFailed: the disk refuses.
+        """
+        layout = Layout(path)
+        owner = creation.check_owner(path, explicit=explicit)
+        store_format = creation.read_format(layout)
+        obstacle = media.obstacle(path, layout.format)
+        if unknown := store_format.unknown_to_write:
+            obstacle = f"it uses {', '.join(unknown)}, which this casnap does not know"
+        store = cls(layout, store_format, owner, obstacle, clock, policy)
+        store._follower.load()
+        if store.writable and store._follower.lacks_catalog:
+            store._make_catalog()
+        return store
+
+    @property
+    def id(self) -> str:
+        """32 hexadecimal digits, the store's own."""
+        return self.format.id
+
+    @property
+    def chunker(self) -> ChunkerParameters:
+        """How this store's files are cut."""
+        return self.format.parameters
+
+    @property
+    def writable(self) -> bool:
+        """Whether nothing speaks against writing: not the medium, the permissions, or an unknown feature."""
+        return self._obstacle is None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should hear about the store's own files, in sentences."""
+        return tuple(self._follower.notes)
+
+    def state(self) -> State:
+        """The state as of now; the same object each time, which moves forward only here and in :meth:`commit`."""
+        self._follower.catch_up()
+        return self._state
+
+    def read(self, key: ObjectKey) -> bytes:
+        """The object's bytes, checked against its name; of several records of it, from the newest that is good.
+
+        Raises:
+            Damage: it is missing, or no stored copy matches its name.
+        """
+        try:
+            return self._reader.load_any(key, self._places(key))
+        except PackGone:
+            pass
+        except Damage:
+            if self._places(key):
+                raise
+        self._follower.catch_up()
+        return self._reader.load_any(key, self._places(key))
+
+    def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` that the store has."""
+        return self._state.present(keys)
+
+    def sound(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` whose newest record, and the records that it builds on, have right checksums now."""
+        return {key for key, places in self._state.places(keys).items() if self._reader.is_sound(key, places[0])}
+
+    @contextlib.contextmanager
+    def lock(self, name: str, holder: str) -> Iterator[None]:
+        """Hold one of the store's locks; ``holder`` is what others are told who have to wait.
+
+        Raises:
+            Busy: it was not free within ``policy.wait``.
+            StorageFailed: the store cannot be written.
+        """
+        self._holder = holder
+        with self._locked(name, holder, self._policy.wait):
+            yield
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[WriteSession]:
+        """Put objects; hand the session to :meth:`commit` before the with block ends.
+
+        Raises:
+            StorageFailed: the store cannot be written.
+        """
+        self._check_writable()
+        session = WriteSession(
+            self._layout,
+            store_id=self.id,
+            state=self._state,
+            source=self,
+            reader=self._reader,
+            taker=PackTaker(self._layout, self._reader, self.id, self._owner),
+            look=self._look,
+            level=self._policy.compression,
+        )
+        try:
+            yield session
+        finally:
+            session.close()
+
+    def commit(self, build: Callable[[State, Commit], AnyOperation], session: WriteSession | None = None) -> State:
+        """Write one operation, and with it what ``session`` has put; the state after it.
+
+        ``build`` is called under the commit lock with the caught-up state and makes the operation, or raises:
+        then nothing is committed. Signals wait while the line is written; a caller that reports the outcome
+        holds them (:func:`casnap.store.signals.held`) until it has.
+
+        Raises:
+            Busy: the commit lock was not free in time.
+            Damage: the operation log is damaged.
+            StorageFailed: the disk refused; after a failed sync the operation may or may not have happened.
+        """
+        self._check_writable()
+        packs = session.finish() if session is not None else ()
+        with self._locked(COMMIT_LOCK, self._holder, self._policy.wait):
+            self._catch_up_locked()
+            commit = Commit(self._state.seq + 1, self._clock.now(), self._state.last_hash, packs)
+            operation = build(self._state, commit)
+            line, line_hash = _encode(operation, commit)
+            with signals.held():
+                segment, offset = self._oplog.append(line)
+                # It has happened; whatever goes wrong from here on must not hide that.
+                with contextlib.suppress(CasnapError):
+                    self._follow(operation, Mark(commit.seq, line_hash, segment, offset))
+                if session is not None:
+                    session.confirm()
+        return self._state
+
+    def free_space(self) -> tuple[int, int]:
+        """Bytes that an unprivileged user may still write to the store's disk, and that disk's size."""
+        return media.free_space(self.path)
+
+    def disk_usage(self) -> int:
+        """Bytes of its disk that the store takes."""
+        return media.disk_usage(self.path)
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._files.close()
+        self._follower.close()
+
+    def _places(self, key: ObjectKey) -> list[Place]:
+        return self._state.places([key]).get(key, [])
+
+    def _look(self) -> tuple[dict[str, PackRow], bool]:
+        self._follower.catch_up()
+        return {row.id: row for row in self._state.packs()}, not self._oplog.tail.bad
+
+    def _check_writable(self) -> None:
+        if self._obstacle is not None:
+            raise StorageFailed(f"cannot write to store {self.path}: {self._obstacle}")
+
+    @contextlib.contextmanager
+    def _locked(self, name: str, holder: str, wait: float) -> Iterator[None]:
+        self._check_writable()
+        path = self._layout.lock(name)
+        if self._owner is not None:
+            make_file(path, self._owner)
+        with locked(path, wait=wait, holder=holder):
+            yield
+
+    def _catch_up_locked(self) -> None:
+        """Catch up, make sure of what others left, and clear away a torn last line."""
+        self._follower.catch_up()
+        if (seq := self._follower.forgotten_line) is not None:
+            raise Damage(
+                f"cannot write to store {self.path}: operation {seq} is damaged in its operation log",
+                hint="restore the oplog directory from a copy, or give that operation up by moving catalog-*.db away",
+            )
+        self._oplog.settle()
+        self._oplog.repair()
+
+    def _follow(self, operation: AnyOperation, mark: Mark) -> None:
+        self._follower.accept(operation, mark)
+        if self._follower.is_long or self._follower.tables.catalog is None:
+            self._follower.flush()
+
+    def _make_catalog(self) -> None:
+        """Make a catalog from the operation log now, unless somebody is committing; nothing depends on it."""
+        with contextlib.suppress(Busy, StorageFailed), self._locked(COMMIT_LOCK, self._holder, 0):
+            self._follower.load()
+            if self._follower.lacks_catalog:
+                self._follower.flush()
+
+
+def _encode(operation: AnyOperation, commit: Commit) -> tuple[bytes, str]:
+    if (operation.seq, operation.prev, getattr(operation, "packs", ())) != (commit.seq, commit.prev, commit.packs):
+        raise ValueError("an operation must hold the seq, prev and packs that it was given")
+    return encode_line(operation)

@@ -1,0 +1,171 @@
+"""Looking at the entries of one directory, none of them opened."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+
+from casnap.errors import CasnapError
+from casnap.model.paths import escape, join, split
+from casnap.model.tree import OmitReason
+from casnap.workspace.belief import Belief, Known
+from casnap.workspace.entries import directory_entry, read_xattrs, special_entry
+from casnap.workspace.found import Findings, FoundDirectory, ReadJob
+from casnap.workspace.omissions import Omissions, is_in_git
+from casnap.workspace.signature import Settling, Signature, signature_of
+from casnap.workspace.temporaries import nonce_of
+
+TRIES = 3
+"""How often something that changes under our eyes is looked at again."""
+
+KEPT_CHANGING = "not captured: it kept changing while it was looked at"
+
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+
+
+class Lister:
+    """Turns names into entries, as far as a stat, a link's target and what is already known allow."""
+
+    def __init__(self, omissions: Omissions, nonces: frozenset[str], settling: Settling, belief: Belief) -> None:
+        self.findings = Findings()
+        self._omissions = omissions
+        self._nonces = nonces
+        self._settling = settling
+        self._belief = belief
+
+    def list(self, path: bytes, fd: int) -> FoundDirectory:
+        """Everything in the directory at ``path``, open as ``fd``; again where it changed meanwhile.
+
+        Raises:
+            OSError: it cannot be listed or searched.
+        """
+        known = self._belief.of(path)
+        found = self._listed(path, fd, known)
+        for _ in range(TRIES - 1):
+            if found.signature.matches(os.fstat(fd)):
+                break
+            for name in found.signatures.keys() | found.entries.keys():
+                self.findings.drop(join(path, name))
+            found = self._listed(path, fd, known)
+        return found
+
+    def _listed(self, path: bytes, fd: int, known: Known) -> FoundDirectory:
+        status = os.fstat(fd)
+        signature = signature_of(status)
+        before = known.own(status)
+        settled = before is not None or self._settling.settled(signature)
+        xattrs = read_xattrs(fd) if before is None else before.entry.xattrs
+        found = FoundDirectory(
+            path=path,
+            own=directory_entry(split(path)[1], status, xattrs),
+            signature=signature,
+            settled=settled,
+            in_git=is_in_git(path),
+            known=known,
+            mounts=self._omissions.mounts_in(path),
+            findings=self.findings,
+        )
+        for name in sorted(map(os.fsencode, os.listdir(fd))):
+            self.look(found, fd, name)
+        return found
+
+    def look(self, found: FoundDirectory, fd: int, name: bytes) -> None:
+        """Record what stands at a name; nothing when it is gone.
+
+        Raises:
+            OSError: the directory may not be searched.
+        """
+        if name in found.mounts:
+            found.omit(name, OmitReason.MOUNT_POINT)
+            return
+        try:
+            for _ in range(TRIES):
+                status = _lstat(fd, name)
+                if status is None:
+                    found.drop(name)
+                    return
+                if self._take(found, fd, name, status):
+                    return
+        except OSError as error:
+            raise_if_ours(join(found.path, name), error)
+            if error.errno == errno.EACCES:
+                os.lstat(b".", dir_fd=fd)  # fails alike where it is the directory that keeps us out
+            found.omit(name, OmitReason.UNREADABLE, unreadable(error))
+        else:
+            found.omit(name, OmitReason.UNREADABLE, KEPT_CHANGING)
+
+    def _take(self, found: FoundDirectory, fd: int, name: bytes, status: os.stat_result) -> bool:
+        """Record an entry that a stat was made of; False when it is not that entry any more."""
+        known = found.known.find(name, status)
+        signature = found.signatures[name] = _signature(known and known[0], status)
+        if self._nonces and nonce_of(name) in self._nonces:
+            self.findings.leftovers.add(join(found.path, name))
+            return True
+        reason = self._omissions.reason(found.path, name, status, in_git=found.in_git)
+        if reason is not None:
+            found.omit(name, reason)
+            return True
+        if stat.S_ISDIR(status.st_mode):
+            found.subdirectories.append(name)
+            return True
+        if known is not None and found.known.believes(name):
+            found.keep(known[1], settled=True)
+        elif stat.S_ISREG(status.st_mode):
+            found.pending.append(ReadJob(found, name, settled=known is not None))
+        elif not self._take_special(found, fd, name, status, waited=known is not None):
+            return False
+        if stat.S_ISREG(status.st_mode):
+            found.file_bytes += status.st_size
+        if signature.nlink > 1:
+            self.findings.linked.add(join(found.path, name))
+        return True
+
+    def _take_special(
+        self, found: FoundDirectory, fd: int, name: bytes, status: os.stat_result, *, waited: bool
+    ) -> bool:
+        signature = found.signatures[name]
+        settled = waited or self._settling.settled(signature)
+        try:
+            entry = special_entry(fd, name, status)
+            unchanged = signature.matches(os.lstat(name, dir_fd=fd))
+        except OSError as error:
+            if error.errno not in (errno.ENOENT, errno.EINVAL):  # EINVAL: a link that is none any more
+                raise
+            return False
+        if unchanged:
+            found.keep(entry, settled=settled)
+        return unchanged
+
+
+def unreadable(error: OSError) -> str:
+    """How a problem says that an entry could not be captured."""
+    return f"not captured: {error.strerror or error}"
+
+
+def raise_if_ours(path: bytes, error: OSError) -> None:
+    """Stop where it is this process, not the entry, that something is wrong with.
+
+    Raises:
+        CasnapError: there are no descriptors or no memory left.
+    """
+    if error.errno in _OURS:
+        raise CasnapError(f"cannot look at {escape(path)}: {error.strerror}") from error
+
+
+def _signature(known: Signature | None, status: os.stat_result) -> Signature:
+    """The signature of a stat; the one that is known already, where it is the same in every field."""
+    if known is not None and known.device == status.st_dev and known.nlink == status.st_nlink:
+        return known
+    return signature_of(status)
+
+
+def _lstat(fd: int, name: bytes) -> os.stat_result | None:
+    """The stat of an entry; None where a second look confirms that it is gone."""
+    try:
+        return os.lstat(name, dir_fd=fd)
+    except FileNotFoundError:
+        with contextlib.suppress(FileNotFoundError):
+            return os.lstat(name, dir_fd=fd)
+    return None

@@ -1,0 +1,85 @@
+"""Which entries a rule leaves out of a checkpoint, and under which reason."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from casnap.model.paths import components, join, split
+from casnap.model.tree import OmitReason
+
+GIT_DIRECTORY = b".git"
+GIT_OBJECTS = b"objects"
+_GIT_LOCK = b".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Exclusions:
+    """Directories that are never captured: the store, wherever it is seen from.
+
+    ``paths`` are absolute real paths, ``identities`` pairs of device and inode, so that a bind mount makes
+    no difference.
+    """
+
+    paths: frozenset[bytes] = frozenset()
+    identities: frozenset[tuple[int, int]] = frozenset()
+
+    @classmethod
+    def of(cls, store: Path) -> Exclusions:
+        """The exclusion of the directory ``store``; one that does not exist yet is known by its path alone."""
+        real = os.path.realpath(os.fsencode(store))
+        try:
+            status = os.stat(real)
+        except OSError:
+            return cls(frozenset({real}))
+        return cls(frozenset({real}), frozenset({(status.st_dev, status.st_ino)}))
+
+
+@dataclass(frozen=True, slots=True)
+class Omissions:
+    """The rules in force in one workspace. ``mount_points`` are paths below its root, which is ``root_path``."""
+
+    root_path: bytes
+    exclusions: Exclusions
+    mount_points: frozenset[bytes]
+    _mounts_in: dict[bytes, frozenset[bytes]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_mounts_in", names_by_directory(self.mount_points))
+
+    def mounts_in(self, directory: bytes) -> frozenset[bytes]:
+        """The names in a directory that are mount points. They must not even be looked at: a dead server hangs."""
+        return self._mounts_in.get(directory, frozenset())
+
+    def reason(self, directory: bytes, name: bytes, status: os.stat_result, *, in_git: bool) -> OmitReason | None:
+        """Why the entry is left out; None when it is captured. ``in_git``: a ``.git`` directory is around it."""
+        mode = status.st_mode
+        if stat.S_ISDIR(mode):
+            return OmitReason.STORE if self._is_store(join(directory, name), status) else None
+        if stat.S_ISSOCK(mode):
+            return OmitReason.SOCKET
+        if in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode):
+            return OmitReason.GIT_LOCK
+        return None
+
+    def _is_store(self, path: bytes, status: os.stat_result) -> bool:
+        return (status.st_dev, status.st_ino) in self.exclusions.identities or (
+            join(self.root_path, path) in self.exclusions.paths
+        )
+
+
+def is_in_git(directory: bytes) -> bool:
+    """Whether the directory at this path is, or is within, one that is named ``.git``."""
+    return GIT_DIRECTORY in components(directory)
+
+
+def names_by_directory(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
+    """For each directory that holds some of ``paths``, their names in it."""
+    names: dict[bytes, set[bytes]] = {}
+    for path in paths:
+        directory, name = split(path)
+        names.setdefault(directory, set()).add(name)
+    return {directory: frozenset(found) for directory, found in names.items()}

@@ -1,0 +1,40 @@
+"""Objects on their way to the store: asked for in batches, so that one query answers for many."""
+
+from __future__ import annotations
+
+from casnap.model.ids import ObjectKey
+from casnap.model.objects import ObjectSink
+
+BATCH = 128
+"""Objects in a batch."""
+
+BATCH_BYTES = 8 << 20
+"""Bytes that a batch may hold in memory before it is sent off early."""
+
+
+class Outbox:
+    """Collects objects and hands the sink those that it does not have yet."""
+
+    def __init__(self, sink: ObjectSink) -> None:
+        self._sink = sink
+        self._waiting: dict[ObjectKey, bytes] = {}
+        self._bytes = 0
+
+    def add(self, key: ObjectKey, data: bytes) -> None:
+        """Take an object; it reaches the sink with this call or a later one."""
+        if key in self._waiting:
+            return
+        self._waiting[key] = data
+        self._bytes += len(data)
+        if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand over everything that waits."""
+        if not self._waiting:
+            return
+        waiting, self._waiting, self._bytes = self._waiting, {}, 0
+        present = self._sink.present(waiting)
+        for key, data in waiting.items():
+            if key not in present:
+                self._sink.put(key, data)

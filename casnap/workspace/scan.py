@@ -1,0 +1,129 @@
+"""The scan: one look at a whole workspace, and everything in it that is new read into objects."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from casnap.codec.chunking import ChunkerParameters
+from casnap.fs.directories import Directories
+from casnap.model.clock import Clock, Progress
+from casnap.model.objects import ObjectSink, ObjectSource
+from casnap.model.paths import ROOT
+from casnap.model.report import Problem
+from casnap.model.tree import Directory, OmitReason
+from casnap.workspace.ahead import ReadingAhead, reading_ahead
+from casnap.workspace.assembly import Links, build_trees, link_groups
+from casnap.workspace.belief import Belief
+from casnap.workspace.cache import StatCache
+from casnap.workspace.confirmation import unconfirmed
+from casnap.workspace.found import Signatures
+from casnap.workspace.lister import Lister
+from casnap.workspace.mounts import find_mounts
+from casnap.workspace.omissions import Exclusions, Omissions
+from casnap.workspace.outbox import Outbox
+from casnap.workspace.reader import Reader
+from casnap.workspace.rounds import Rounds
+from casnap.workspace.signature import Settling, Signature
+from casnap.workspace.walk import Walk
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A workspace as it was found between ``started`` and ``ended`` (nanoseconds since the epoch).
+
+    ``root`` is the workspace's own entry, under the empty name. ``links`` are hard-link groups, ``skipped``
+    what was left out and why, ``leftovers`` temporary entries of rollbacks that never ended. ``entries`` counts
+    what was captured. ``signatures`` knows every path that was seen but mount points, which are not touched.
+    ``cache`` may be saved once a checkpoint holds the scan.
+    """
+
+    root: Directory
+    links: Links
+    signatures: Mapping[bytes, Signature]
+    problems: list[Problem]
+    skipped: list[tuple[bytes, OmitReason]]
+    leftovers: list[bytes]
+    started: int
+    ended: int
+    entries: int
+    files_read: int
+    bytes_read: int
+    cache: StatCache
+
+
+def scan(
+    directories: Directories,
+    *,
+    sink: ObjectSink,
+    cache: StatCache | None,
+    clock: Clock,
+    progress: Progress,
+    exclusions: Exclusions,
+    nonces: frozenset[str],
+    parameters: ChunkerParameters,
+    before_reading: Callable[[ReadingAhead], None],
+    trusted: bool = True,
+    only: Collection[bytes] | None = None,
+    confirm: bool = False,
+    source: ObjectSource | None = None,
+) -> Scan:
+    """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
+
+    ``before_reading`` is told what is ahead, and may raise: nothing has been put by then. Temporary entries of
+    a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is believed from the
+    cache; paths at and below those in ``only`` never are. With ``confirm`` (the checkpoint that the cache
+    mirrors may be gone) believed content is looked up in the sink, chunk lists are read from ``source``, and a
+    file of which something is missing is read again.
+
+    Raises:
+        CasnapError: the workspace's root cannot be listed, or this process is out of descriptors.
+        Refused: /proc is missing.
+    """
+    started = clock.now()
+    directories.forget(ROOT)
+    mounts = find_mounts(directories)
+    settling = Settling(clock, mounts.file_system)
+    omissions = Omissions(directories.root_path, exclusions, mounts.points)
+    belief = Belief(cache, trusted=trusted, only=only)
+    walk = Walk(directories, Lister(omissions, nonces, settling, belief), progress)
+    with _shown(progress, "scanning", 0):
+        walk.run()
+    jobs = (unconfirmed(walk.found, sink, source) if confirm else []) + walk.take_jobs()
+    ahead = reading_ahead(jobs, walk.found)
+    before_reading(ahead)
+    outbox = Outbox(sink)
+    rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling)
+    with _shown(progress, "reading", ahead.total_bytes):
+        rounds.run(jobs)
+    return _put_together(walk, rounds, outbox, reuse=trusted and not confirm, started=started, ended=clock.now())
+
+
+def _put_together(walk: Walk, rounds: Rounds, outbox: Outbox, *, reuse: bool, started: int, ended: int) -> Scan:
+    root, cache = build_trees(walk.found, outbox, reuse=reuse, written=ended)
+    outbox.flush()
+    findings = walk.findings
+    return Scan(
+        root=root,
+        links=link_groups(walk.found, findings.linked),
+        signatures=Signatures(walk.found),
+        problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
+        skipped=sorted(findings.omitted.items()),
+        leftovers=sorted(findings.leftovers),
+        started=started,
+        ended=ended,
+        entries=sum(len(found.entries) for found in walk.found.values()) - len(findings.omitted),
+        files_read=rounds.files_read,
+        bytes_read=rounds.bytes_read,
+        cache=cache,
+    )
+
+
+@contextlib.contextmanager
+def _shown(progress: Progress, doing: str, total: int) -> Iterator[None]:
+    progress.begin(doing, total)
+    try:
+        yield
+    finally:
+        progress.end()

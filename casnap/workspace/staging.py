@@ -1,0 +1,178 @@
+"""Staging: every new inode of a rollback stands complete under a temporary name before anything is changed.
+
+Whatever fails here leaves the workspace as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping
+
+from casnap.codec.hashing import ContentHasher
+from casnap.errors import CasnapError, Damage, StorageFailed
+from casnap.fs import placing
+from casnap.fs.directories import Directories
+from casnap.model.clock import Progress
+from casnap.model.paths import ROOT, escape, join, split
+from casnap.model.report import Problem
+from casnap.model.tree import AnyNode, File, FileFlag
+from casnap.workspace.signature import Signature
+from casnap.workspace.layout import Layout
+from casnap.workspace.temporaries import temporary_name
+
+OWNER_MAY_CHANGE = 0o700
+"""Permission bits that a directory needs for its owner to change what is in it."""
+
+Content = Callable[[File], Iterator[bytes]]
+"""Gives a file's bytes in pieces, each checked against its name."""
+
+
+class Staging:
+    """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
+
+    ``staged`` maps a path to where its new inode stands (directory, name). ``privileged`` says that
+    permission bits do not bind this process.
+    """
+
+    def __init__(
+        self,
+        directories: Directories,
+        layout: Layout,
+        signatures: Mapping[bytes, Signature],
+        *,
+        nonce: str,
+        content: Content,
+        progress: Progress,
+        privileged: bool,
+    ) -> None:
+        self.directories = directories
+        self.layout = layout
+        self.signatures = signatures
+        self.nonce = nonce
+        self.content = content
+        self.progress = progress
+        self.privileged = privileged
+        self.created = frozenset(layout.directories)
+        self.staged: dict[bytes, tuple[bytes, bytes]] = {}
+        self.loosened: dict[bytes, Signature] = {}
+        self.faults: list[Problem] = []
+        self._homes: dict[bytes, bytes] = {}
+
+    def stage(self) -> None:
+        """Put every new inode, complete, under a temporary name.
+
+        Raises:
+            StorageFailed: the workspace's disk is full or refuses; nothing is changed then.
+            Damage: an object is missing or does not match its name; nothing is changed then.
+        """
+        self._require_space()
+        self.progress.begin("writing", sum(_size(node) for node in self.layout.staged.values()))
+        path = ROOT
+        try:
+            for path in sorted(self.layout.parents() - self.created):
+                self._loosen(path)
+            for path, node in self.layout.staged.items():
+                self._stage(path, node)
+                self.progress.advance(_size(node))
+        except OSError as error:
+            self.abandon()
+            cause = error.strerror or str(error)
+            raise StorageFailed(
+                f"cannot stage {escape(path)} in the workspace: {cause}; nothing was changed"
+            ) from error
+        except BaseException:
+            self.abandon()
+            raise
+        finally:
+            self.progress.end()
+
+    def _require_space(self) -> None:
+        status = os.fstatvfs(self.directories.root_fd)
+        wanted = sum(_size(node) for node in self.layout.staged.values() if not _is_sparse(node))
+        if wanted > status.f_bavail * status.f_frsize:
+            free = status.f_bavail * status.f_frsize
+            raise StorageFailed(
+                f"cannot roll back: the workspace's disk has {free} bytes free, {wanted} are needed; nothing was changed",
+                hint="free some space on the workspace's disk, then run the same command again",
+            )
+        if status.f_files and len(self.layout.staged) + len(self.created) > status.f_favail:
+            raise StorageFailed("cannot roll back: the workspace's disk has too few inodes free; nothing was changed")
+
+    def _stage(self, path: bytes, node: AnyNode) -> None:
+        home = self.home(path)
+        name = b"%d" % len(self.staged)
+        directory = self.directories.fd(home)
+        if isinstance(node, File):
+            placing.create_file(directory, name, self._checked(path, node), sparse=_is_sparse(node))
+        else:
+            placing.create_special(directory, name, node)
+        self.staged[path] = (home, name)
+        self.faults += [Problem(path, fault) for fault in placing.set_metadata(directory, name, node)]
+
+    def _checked(self, path: bytes, node: File) -> Iterator[bytes]:
+        hasher = ContentHasher()
+        for piece in self.content(node):
+            hasher.update(piece)
+            yield piece
+        if hasher.id() != node.content:
+            raise Damage(f"cannot restore {escape(path)}: its chunks do not add up to content {node.content.hex()}")
+
+    def home(self, path: bytes) -> bytes:
+        """The staging directory for ``path``: as high as one device reaches, made on first use."""
+        top, _ = split(path)
+        while top in self.created:
+            top, _ = split(top)
+        device = self.signatures[top].device
+        while top != ROOT and self.signatures[split(top)[0]].device == device:
+            top, _ = split(top)
+        if top not in self._homes:
+            self._loosen(top)
+            name = temporary_name(self.nonce, len(self._homes))
+            placing.make_directory(self.directories.fd(top), name)
+            self._homes[top] = join(top, name)
+        return self._homes[top]
+
+    def _loosen(self, path: bytes) -> None:
+        """Let the owner change what is in a directory; its mode comes back at the end."""
+        if self.privileged or path in self.loosened:
+            return
+        fd = self.directories.fd(path)
+        if os.access(b".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
+            return
+        with contextlib.suppress(PermissionError):  # not ours: what cannot be done there will be reported
+            placing.change_mode_of(fd, stat.S_IMODE(self.signatures[path].mode) | OWNER_MAY_CHANGE)
+            self.loosened[path] = self.signatures[path]
+
+    def abandon(self) -> None:
+        """Take away what was staged; put back the modes and times of directories."""
+        touched = self._homes.keys() | self.loosened.keys()
+        self.remove_homes()
+        for path in sorted(touched, reverse=True):
+            signature = self.signatures[path]
+            with contextlib.suppress(OSError, CasnapError):
+                fd = self.directories.fd(path)
+                placing.change_mode_of(fd, stat.S_IMODE(signature.mode))
+                placing.set_times(fd, b".", signature.mtime_ns)
+
+    @property
+    def tops(self) -> frozenset[bytes]:
+        """The directories that hold, or held, a staging directory."""
+        return frozenset(self._homes)
+
+    def remove_homes(self) -> None:
+        """Take away the staging directories and what is left in them."""
+        for home in self._homes.values():
+            parent, name = split(home)
+            self.directories.forget(home)
+            with contextlib.suppress(OSError, CasnapError):
+                placing.remove_staging(self.directories.fd(parent), name)
+
+
+def _size(node: AnyNode) -> int:
+    return node.size if isinstance(node, File) else 0
+
+
+def _is_sparse(node: AnyNode) -> bool:
+    return isinstance(node, File) and bool(node.flags & FileFlag.SPARSE)

@@ -1,0 +1,237 @@
+"""Switching: what was staged takes its place, what is not in the target goes.
+
+An entry is looked at right before it is replaced or removed: one that is not as the safety checkpoint saw it
+is left alone and reported, and what is written into it during the act is kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from casnap.errors import CasnapError
+from casnap.fs import placing
+from casnap.model.change import Change
+from casnap.model.paths import components, split
+from casnap.model.report import Problem
+from casnap.model.tree import AnyEntry, AnyNode, Directory
+from casnap.workspace.signature import Signature, signature_of
+from casnap.workspace.staging import Staging
+
+Late = Callable[[bytes, int], None]
+"""Takes what was written into an entry (path, open descriptor) while it was being replaced."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What switching came to: paths that are not as the target has them, and metadata that could not be set."""
+
+    left_alone: list[Problem] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+class Switch:
+    """One run over a layout whose new inodes are staged.
+
+    ``target`` gives the target's entry of a directory whose names change; ``whole`` says that every directory
+    is in scope, so that its time comes back too.
+    """
+
+    def __init__(
+        self, staging: Staging, *, late: Late, target: Callable[[bytes], AnyEntry | None], whole: bool
+    ) -> None:
+        self.staging = staging
+        self.directories = staging.directories
+        self.layout = staging.layout
+        self.late = late
+        self.target = target
+        self.whole = whole
+        self.outcome = Outcome()
+        self._parents = self.layout.parents()
+        self._removed = {change.path for change in self.layout.removals}
+        self._seen: dict[tuple[int, int], Signature] = {}
+
+    def run(self) -> Outcome:
+        """Make the changes, in the order that lets each succeed."""
+        for change in self.layout.removals:
+            with self._reported(change.path):
+                self._remove(change)
+        for path in self.layout.directories:
+            with self._reported(path):
+                placing.make_directory(self._parent(path), split(path)[1])
+        for path in self.staging.staged:
+            with self._reported(path):
+                self._place(path)
+        for path, base in self.layout.linked:
+            with self._reported(path):
+                self._join(path, base)
+        self.staging.remove_homes()
+        self._set_metadata()
+        self.outcome.problems += self.staging.faults
+        return self.outcome
+
+    @contextlib.contextmanager
+    def _reported(self, path: bytes) -> Iterator[None]:
+        try:
+            yield
+        except _LeftAlone as reason:
+            self.outcome.left_alone.append(Problem(path, str(reason)))
+        except OSError as error:
+            self.outcome.left_alone.append(Problem(path, error.strerror or str(error)))
+        except CasnapError as error:
+            self.outcome.left_alone.append(Problem(path, error.message))
+
+    def _parent(self, path: bytes) -> int:
+        return self.directories.fd(split(path)[0])
+
+    def _remove(self, change: Change) -> None:
+        parent, name = self._parent(change.path), split(change.path)[1]
+        if isinstance(change.old, Directory):
+            self.directories.forget(change.path)
+            try:
+                placing.remove_directory(parent, name)
+            except OSError as error:
+                if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                    raise _LeftAlone("not empty: something in it was left alone or is new") from None
+                raise
+        else:
+            with self._guarded(change.path):
+                placing.remove_file(parent, name)
+
+    def _place(self, path: bytes) -> None:
+        home, staged = self.staging.staged[path]
+        source = (self.directories.fd(home), staged)
+        target = (self._parent(path), split(path)[1])
+        if self._is_replaced(path):
+            with self._guarded(path):
+                placing.replace(source, target)
+        elif split(path)[0] in self.staging.created:  # nobody else knows of that directory
+            placing.replace(source, target)
+        else:
+            placing.place_new(source, target)
+
+    def _is_replaced(self, path: bytes) -> bool:
+        return path in self.staging.signatures and path not in self._removed
+
+    def _join(self, path: bytes, base: bytes) -> None:
+        source = (self._parent(base), split(base)[1])
+        target = (self._parent(path), split(path)[1])
+        if not self._is_replaced(path):
+            placing.link(source, target)
+            self._account_for_link(base)
+            return
+        home = self.staging.home(path)
+        temporary = (self.directories.fd(home), b"link%d" % len(self.staging.staged))
+        placing.link(source, temporary)
+        self._account_for_link(base)
+        try:
+            with self._guarded(path):
+                placing.replace(temporary, target)
+        finally:
+            if placing.exists(*temporary):  # a rename between two names of one inode does nothing
+                placing.remove_file(*temporary)
+                self._account_for_link(base)
+
+    def _account_for_link(self, path: bytes) -> None:
+        """A name more or less moves an inode's ctime: that is no change by others."""
+        seen = self._lstat(path)
+        if seen is None or path not in self.staging.signatures:
+            return
+        now = signature_of(seen)
+        if _same_content(self._expected(path), now):
+            self._seen[now.device, now.inode] = now
+
+    @contextlib.contextmanager
+    def _guarded(self, path: bytes) -> Iterator[None]:
+        """Let an entry go only if it is as the safety checkpoint saw it; keep what is written meanwhile."""
+        expected = self._expected(path)
+        fd = self._open_old(path, expected)
+        try:
+            seen = os.fstat(fd) if fd >= 0 else self._lstat(path)
+            if seen is None or not expected.matches(seen):
+                raise _LeftAlone("changed after the safety checkpoint was taken")
+            yield
+            if fd >= 0:
+                after = signature_of(os.fstat(fd))
+                if not _same_content(expected, after):
+                    self.late(path, fd)
+                self._seen[after.device, after.inode] = after
+        finally:
+            if fd >= 0:
+                os.close(fd)
+
+    def _lstat(self, path: bytes) -> os.stat_result | None:
+        try:
+            return os.lstat(split(path)[1], dir_fd=self._parent(path))
+        except FileNotFoundError:
+            return None
+
+    def _expected(self, path: bytes) -> Signature:
+        """How the entry was seen last: losing another of its names changes an inode's ctime."""
+        signature = self.staging.signatures[path]
+        return self._seen.get((signature.device, signature.inode), signature)
+
+    def _open_old(self, path: bytes, expected: Signature) -> int:
+        if not stat.S_ISREG(expected.mode):
+            return -1
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            return os.open(split(path)[1], flags, dir_fd=self._parent(path))
+        except FileNotFoundError:
+            raise _LeftAlone("vanished after the safety checkpoint was taken") from None
+        except OSError:
+            return -1
+
+    # -- metadata ------------------------------------------------------------------------------------------
+
+    def _set_metadata(self) -> None:
+        directories = {*self._parents, *self.staging.loosened, *self.staging.tops, *self.layout.directories}
+        for path, node in self.layout.repaired.items():
+            if isinstance(node, Directory):
+                directories.add(path)
+            else:
+                with self._reported(path):
+                    self._repair(path, node)
+        failed = {problem.path for problem in self.outcome.left_alone}
+        gone = {c.path for c in self.layout.removals if not isinstance(c.new, Directory)} - failed
+        never = failed & self.staging.created
+        for path in sorted(directories - gone - never, key=lambda path: len(components(path)), reverse=True):
+            with self._reported(path):
+                self._finish_directory(path)
+
+    def _repair(self, path: bytes, node: AnyNode) -> None:
+        seen = self._lstat(path)
+        if seen is None or not _same_content(self._expected(path), signature_of(seen)):
+            raise _LeftAlone("changed after the safety checkpoint was taken")
+        self._note(path, placing.set_metadata(self._parent(path), split(path)[1], node))
+
+    def _finish_directory(self, path: bytes) -> None:
+        node = self.target(path)
+        if self._is_in_scope(path) and isinstance(node, Directory):
+            parent, name = (self._parent(path), split(path)[1]) if path else (self.directories.root_fd, b".")
+            self._note(path, placing.set_metadata(parent, name, node))
+            return
+        fd, signature = self.directories.fd(path), self.staging.signatures[path]
+        if path in self.staging.loosened:
+            placing.change_mode_of(fd, stat.S_IMODE(signature.mode))
+        if path not in self._parents:  # nothing but a staging directory came and went
+            placing.set_times(fd, b".", signature.mtime_ns)
+
+    def _is_in_scope(self, path: bytes) -> bool:
+        return self.whole or path in self.staging.created or path in self.layout.repaired
+
+    def _note(self, path: bytes, faults: list[str]) -> None:
+        self.outcome.problems += [Problem(path, fault) for fault in faults]
+
+
+class _LeftAlone(Exception):
+    """A path is not changed; the text says why."""
+
+
+def _same_content(before: Signature, after: Signature) -> bool:
+    """Whether nothing was written: losing a name or changing its mode moves only an inode's ctime."""
+    return (before.inode, before.size, before.mtime_ns) == (after.inode, after.size, after.mtime_ns)

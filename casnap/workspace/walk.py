@@ -1,0 +1,130 @@
+"""Walking a workspace from its root, without recursion and without following a link."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections import Counter
+
+from casnap.errors import CasnapError
+from casnap.fs.directories import Directories
+from casnap.model.clock import Progress
+from casnap.model.paths import ROOT, ancestors, is_within, join, split
+from casnap.model.tree import OmitReason
+from casnap.workspace.found import FoundDirectory, ReadJob
+from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours, unreadable
+from casnap.workspace.omissions import GIT_OBJECTS
+
+GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ESTALE})
+"""What opening an entry fails with when it is not what it was a moment ago."""
+
+
+class Walk:
+    """Finds the directories of a workspace; ``found`` has each of them after the ones above it.
+
+    Of a git directory the objects are looked at last: what a reference names by then is among them.
+    """
+
+    def __init__(self, directories: Directories, lister: Lister, progress: Progress) -> None:
+        self.found: dict[bytes, FoundDirectory] = {}
+        self.findings = lister.findings
+        self._directories = directories
+        self._lister = lister
+        self._progress = progress
+        self._ahead = [ROOT]
+        self._jobs: list[ReadJob] = []
+        self._looks: Counter[bytes] = Counter()
+
+    def run(self) -> None:
+        """Visit every directory that is ahead: all of them at first, later what :meth:`look_again` found.
+
+        Raises:
+            CasnapError: the root cannot be listed.
+        """
+        while self._ahead:
+            path = self._ahead.pop()
+            try:
+                found = self._lister.list(path, self._directories.fd(path))
+            except OSError as error:
+                raise_if_ours(path, error)
+                self._could_not_visit(path, error)
+                continue
+            self.found[path] = found
+            if path != ROOT:
+                parent, name = split(path)
+                self.found[parent].signatures[name] = found.signature
+            self._collect(found)
+            self._progress.advance(len(found.signatures))
+
+    def take_jobs(self) -> list[ReadJob]:
+        """The files that must be read, in the order of the walk; each is handed out once."""
+        jobs, self._jobs = self._jobs, []
+        return jobs
+
+    def holds(self, job: ReadJob) -> bool:
+        """Whether the directory that the job was found in is still part of the workspace."""
+        return self.found.get(job.directory.path) is job.directory
+
+    def look_again(self, path: bytes) -> None:
+        """Look anew at a path that is not what it was: it may be something else, or gone with its directory.
+
+        A directory that is found there is ahead of the next :meth:`run`.
+        """
+        while True:
+            parent, name = split(path)
+            self._directories.forget(parent)
+            try:
+                fd = self._directories.fd(parent)
+                break
+            except OSError as error:
+                raise_if_ours(parent, error)
+                path = parent
+        self._discard(path)
+        above = self.found[parent]
+        above.drop(name)
+        self._looks[path] += 1
+        if self._looks[path] > TRIES:
+            above.omit(name, OmitReason.UNREADABLE, KEPT_CHANGING)
+        else:
+            try:
+                self._lister.look(above, fd, name)
+            except OSError as error:
+                above.omit(name, OmitReason.UNREADABLE, unreadable(error))
+            self._collect(above)
+
+    def look_again_at_git_objects(self, path: bytes) -> None:
+        """Walk the objects anew of the git directory that ``path`` is in: references have moved on."""
+        for above in ancestors(path):
+            objects = join(above, GIT_OBJECTS)
+            if objects in self.found and self._looks[objects] < TRIES:
+                self._looks[objects] += 1
+                self._directories.forget(objects)
+                self._discard(objects)
+                self._ahead.append(objects)
+                return
+
+    def _could_not_visit(self, path: bytes, error: OSError) -> None:
+        if path == ROOT:
+            root = os.fsdecode(self._directories.root_path)
+            raise CasnapError(f"cannot read workspace {root}: {error.strerror}") from error
+        if error.errno in GONE:
+            self.look_again(path)
+        else:
+            parent, name = split(path)
+            self.found[parent].omit(name, OmitReason.UNREADABLE, unreadable(error))
+
+    def _collect(self, found: FoundDirectory) -> None:
+        """Queue what of a directory is still to be done."""
+        self._jobs += found.pending
+        found.pending.clear()
+        order = sorted(found.subdirectories, key=lambda name: (found.in_git and name == GIT_OBJECTS, name))
+        self._ahead += [join(found.path, name) for name in reversed(order)]
+        found.subdirectories.clear()
+
+    def _discard(self, path: bytes) -> None:
+        """Forget the directories at and below ``path``, also those that are still ahead."""
+        self._ahead = [waiting for waiting in self._ahead if not is_within(waiting, path)]
+        for inside in [known for known in self.found if is_within(known, path)]:
+            directory = self.found.pop(inside)
+            for name in directory.signatures.keys() | directory.entries.keys():
+                directory.drop(name)
