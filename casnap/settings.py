@@ -1,7 +1,7 @@
 """Where the outside world comes in: environment, home, identity and clock are read here and nowhere else.
 
 The command line and :mod:`casnap.manager` both go through here, so that the same words mean the same store
-and the same workspace to both (docs/reference/command-line.md).
+and the same workspace to both (docs/reference/environment.md).
 """
 
 from __future__ import annotations

@@ -119,6 +119,8 @@ def run(arguments: list[str]) -> int:
     session = Session(paths)
     try:
         status = _invoke(session, words)
+    except BrokenPipeError:  # click writes the help by itself
+        return Output().finish()
     except (Exception, KeyboardInterrupt) as error:
         output = Output()
         as_json = session.as_json or wants_json(words)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ def failure_record(workspace: WorkspaceInfo, error: CasnapError) -> Record:
 
 def workspace_record(workspace: WorkspaceInfo) -> Record:
     """A workspace's id and path."""
-    return {"id": workspace.id, **path_fields(workspace.path.encode("utf-8", "surrogateescape"))}
+    return {"id": workspace.id, **path_fields(os.fsencode(workspace.path))}
 
 
 def path_fields(path: bytes) -> Record:

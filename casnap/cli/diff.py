@@ -83,7 +83,7 @@ def _show_patch(output: Output, patch: str) -> None:
     if not output.on_terminal:
         output.bytes(patch.encode("utf-8", "surrogateescape"))
         return
-    for line in patch.splitlines():
+    for line in patch.split("\n")[:-1]:
         text = "\t".join(printable(cell) for cell in line.split("\t"))
         colour = next((colour for mark, colour in _COLOURS if line.startswith(mark)), None)
         output.data(click.style(text, fg=colour) if output.colour and colour else text)

@@ -6,7 +6,6 @@ import traceback
 
 import click
 
-from casnap.cli.as_json import dump, error_record
 from casnap.cli.output import Output, printable
 from casnap.errors import CasnapError, Usage
 
@@ -64,6 +63,8 @@ def report(error: BaseException, output: Output, *, as_json: bool, debug: bool) 
     """Say what failed, on stderr and with ``--json`` as a document on stdout too; the exit status."""
     known = as_casnap_error(error)
     if as_json:
+        from casnap.cli.as_json import dump, error_record  # here, since help and most mistakes do without
+
         output.bytes(dump(error_record(known)))
     if debug:
         for line in "".join(traceback.format_exception(error)).splitlines():

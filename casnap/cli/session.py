@@ -15,6 +15,7 @@ from casnap.cli.output import Output, printable
 from casnap.errors import CasnapError
 
 if TYPE_CHECKING:
+    from casnap.cli.progress import TerminalProgress
     from casnap.engine.context import Context
     from casnap.model.checkpoint import Checkpoint
     from casnap.model.report import WorkspaceInfo
@@ -76,6 +77,13 @@ class Session:
         plain = self.options.no_color or self.as_json or wants_plain(self.settings.environ)
         return Output(quiet=self.options.quiet, plain=plain)
 
+    @cached_property
+    def progress(self) -> TerminalProgress:
+        """What shows that a long command is alive."""
+        from casnap.cli.progress import TerminalProgress
+
+        return TerminalProgress(self.output)
+
     def context(self) -> Context:
         """The opened store.
 
@@ -83,19 +91,17 @@ class Session:
             NoStore: there is none.
         """
         if self._context is None:
-            from casnap.cli.progress import TerminalProgress
             from casnap.settings import open_context
 
-            self._context = open_context(self.settings, progress=TerminalProgress(self.output))
+            self._context = open_context(self.settings, progress=self.progress)
         return self._context
 
     def protect(self, *, allow_home: bool = False) -> Protected:
         """Register the workspace, making the store where there is none."""
-        from casnap.cli.progress import TerminalProgress
         from casnap.settings import protect
 
-        progress = TerminalProgress(self.output)
-        protected = protect(self.settings, self.options.workspace, allow_home=allow_home, progress=progress)
+        given = self.options.workspace
+        protected = protect(self.settings, given, allow_home=allow_home, progress=self.progress)
         self._context = protected.context
         self.echo(protected.workspace)
         for note in protected.notes:
@@ -129,7 +135,7 @@ class Session:
 
         return resolve(self.context(), workspace, revision, deleted=deleted)
 
-    def document(self, verb: str, workspace: WorkspaceInfo | None, **fields: Any) -> None:
+    def document(self, verb: str, workspace: WorkspaceInfo | None, /, **fields: Any) -> None:
         """Answer with a JSON document."""
         from casnap.cli.as_json import document, dump
 
@@ -161,7 +167,8 @@ class Session:
         return self.output.finish() if "output" in self.__dict__ else Output().finish()
 
     def close(self) -> None:
-        """Close the store."""
+        """Close the store, and take a bar away that an error left behind."""
         if self._context is not None:
+            self.progress.end()
             self._context.store.close()
             self._context = None

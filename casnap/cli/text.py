@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from casnap.cli.as_json import aspect_words
 from casnap.cli.output import printable
-from casnap.model.change import Change, ChangeKind
+from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.checkpoint import Checkpoint, Counts
 from casnap.model.ids import SHORT_ID
 from casnap.model.paths import escape
@@ -69,7 +69,8 @@ def checkpoint_line(checkpoint: Checkpoint, seconds: float) -> str:
 
 def change_line(change: Change) -> str:
     """A path that differs: git's letter, the path and, for a change, what of it differs."""
-    words = aspect_words(change.aspects) if change.kind is ChangeKind.CHANGED else []
+    aspects = change.aspects if change.only_times else change.aspects & ~Aspect.TIME  # beside others it says nothing
+    words = aspect_words(aspects) if change.kind is ChangeKind.CHANGED else []
     return f"{plan_line(change)}  ({', '.join(words)})" if words else plan_line(change)
 
 

@@ -24,7 +24,7 @@ from casnap.model.operation import (
     Verified,
     WorkspaceRegistered,
 )
-from casnap.model.paths import escape, unescape
+from casnap.model.paths import unescape
 
 NO_PREVIOUS = "0" * 64
 """What stands for the hash of the line before the first."""
@@ -64,7 +64,9 @@ def _workspace_fault(operation: AnyOperation) -> str | None:
 def _fault(operation: AnyOperation) -> str | None:
     match operation:
         case WorkspaceRegistered(path=path):
-            return None if _is_escaped(path) and path.startswith("/") else "its path is not absolute escaped text"
+            unescaped = _unescaped(path)
+            absolute = unescaped is not None and unescaped.startswith(b"/") and b"\0" not in unescaped
+            return None if absolute else "its path is not the escaped text of an absolute path"
         case CheckpointMade():
             if operation.step < 1 or operation.step >= _INT64:
                 return "its step is out of range"
@@ -91,8 +93,9 @@ def _result_fault(operation: RollbackEnded | Verified) -> str | None:
 def _begun_fault(operation: RollbackBegun) -> str | None:
     if not _NONCE.fullmatch(operation.nonce):
         return "its nonce is not 1 to 32 digits and lower-case letters"
-    if not all(_is_escaped(path) and is_path(unescape(path)) for path in operation.paths):
-        return "one of its paths is not escaped text, or cannot exist"
+    paths = map(_unescaped, operation.paths)
+    if not all(path is not None and is_path(path) for path in paths):
+        return "one of its paths is not the escaped text of a path that can exist"
     optional = (operation.head, operation.head_after, operation.undo_head)
     needed = (operation.safety, operation.target, operation.undo_safety)
     return _ids_fault(needed, optional) or _made_fault(operation)
@@ -121,9 +124,13 @@ def _range_fault(written: PackRange) -> str | None:
     return None
 
 
-def _is_escaped(text: str) -> bool:
-    """Whether ``text`` is what :func:`escape` makes of some path: one path has one text."""
+def _unescaped(text: str) -> bytes | None:
+    """The path that ``text`` stands for, None when it stands for none.
+
+    Whether another text stands for it too is not asked: what is printable, and so not escaped, differs between
+    versions of Unicode, and a line must read the same under all of them.
+    """
     try:
-        return escape(unescape(text)) == text
+        return unescape(text)
     except ValueError:
-        return False
+        return None

@@ -16,14 +16,12 @@ from casnap.engine.safety import SafetyPoint
 from casnap.errors import CasnapError
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject
-from casnap.model.clock import Silent
 from casnap.model.objects import ObjectSink
 from casnap.model.paths import ROOT, ancestors, join, split
 from casnap.model.tree import AnyEntry, Directory, File, FileFlag
 from casnap.store.session import WriteSession
 from casnap.store.state import WorkspaceRow
-from casnap.workspace.outbox import Outbox
-from casnap.workspace.reader import Reader
+from casnap.workspace.reader import store_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,9 +72,7 @@ class LateWrites:
         return key.id
 
     def _stored(self, entry: File, fd: int, sink: ObjectSink) -> File:
-        outbox = Outbox(sink)
-        read = Reader(outbox, self.context.store.chunker, Silent()).read(fd, os.fstat(fd))
-        outbox.flush()
+        size, content, chunk_list = store_file(fd, sink, self.context.store.chunker)
         return File(
             entry.name,
             entry.mode,
@@ -85,10 +81,10 @@ class LateWrites:
             entry.mtime_s,
             entry.mtime_frac,
             entry.xattrs,
-            read.size,
+            size,
             int(FileFlag.CHANGED_WHILE_READ),
-            read.id,
-            read.chunk_list,
+            content,
+            chunk_list,
         )
 
 

@@ -62,7 +62,6 @@ def restore_to(
             nonce=secrets.token_hex(6),
             content=lambda file: pieces(context.store, file),
             progress=context.progress,
-            privileged=os.geteuid() == 0,
         )
         require_contents(context.store, staging.layout.staged.items())
         staging.stage()

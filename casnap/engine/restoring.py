@@ -31,7 +31,10 @@ Problems = tuple[Problem, ...]
 
 
 class Restoring:
-    """One run over one plan. Without a safety ``point`` nothing is recorded."""
+    """One run over one plan. Without a safety ``point`` nothing is recorded.
+
+    ``mirrors`` is the checkpoint whose tree ``target`` is.
+    """
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Restoring:
         plan: Plan,
         target: TreeView,
         *,
+        mirrors: bytes = b"",
         point: SafetyPoint | None = None,
     ) -> None:
         self.context = context
@@ -50,6 +54,7 @@ class Restoring:
         self.live = live
         self.plan = plan
         self.target = target
+        self.mirrors = mirrors
         self.point = point
         self.late = LateWrites(context, directories)
 
@@ -66,7 +71,6 @@ class Restoring:
             nonce=self.point.nonce if self.point else secrets.token_hex(6),
             content=lambda file: pieces(self.target.source, file),
             progress=self.context.progress,
-            privileged=os.geteuid() == 0,
         )
         try:
             require_contents(self.context.store, staging.layout.staged.items())
@@ -102,7 +106,7 @@ class Restoring:
             if change.path not in known and (self.plan.whole or change.path in planned)
         )
         if self.plan.whole and not known and not differing and self.point:
-            save_cache(self.context, self.row, after, mirrors=self.point.safety)
+            save_cache(self.context, self.row, after, mirrors=self.mirrors)
         return differing
 
     def _sync(self) -> None:

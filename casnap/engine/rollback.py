@@ -95,7 +95,9 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
             return replace(_report(request, plan, row.head, context.clock.now() - started), notes=notes)
         point = begin(context, workspace, directories, look, sink.missing_bytes, request, plan)
         plan = plan_between(point.live.view(context.store), target, request.paths)
-        restoring = Restoring(context, row, directories, point.live, plan, target, point=point)
+        restoring = Restoring(
+            context, row, directories, point.live, plan, target, mirrors=bytes.fromhex(request.target.id), point=point
+        )
         left_alone, problems = restoring.run()
         state = context.store.state()
         report = _report(request, plan, workspace_row(state, workspace).head, context.clock.now() - started)

@@ -26,10 +26,14 @@ from casnap.workspace.signature import Signature
 
 @dataclass(frozen=True, slots=True)
 class LiveScan:
-    """A workspace as it was found, and what had to be read for that."""
+    """A workspace as it was found, and what had to be read for that.
+
+    ``news`` says that the saved cache does not hold all of it.
+    """
 
     found: Scan
     ahead: ReadingAhead
+    news: bool
 
     @property
     def root(self) -> Directory:
@@ -132,7 +136,7 @@ def _scan(
         confirm=confirm,
         source=context.store,
     )
-    return LiveScan(found, told[0])
+    return LiveScan(found, told[0], news=found.cache.differs or confirm or cache is not None and not cache.checkpoint)
 
 
 def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: bytes) -> None:
@@ -140,6 +144,8 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
 
     A cache that cannot be written costs time and nothing else.
     """
+    if not live.news:
+        return
     data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
     with contextlib.suppress(StorageFailed):
         write_whole(_cache_path(context, row), data, durable=False)

@@ -32,8 +32,7 @@ Content = Callable[[File], Iterator[bytes]]
 class Staging:
     """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
 
-    ``staged`` maps a path to where its new inode stands (directory, name). ``privileged`` says that
-    permission bits do not bind this process.
+    ``staged`` maps a path to where its new inode stands (directory, name).
     """
 
     def __init__(
@@ -45,7 +44,6 @@ class Staging:
         nonce: str,
         content: Content,
         progress: Progress,
-        privileged: bool,
     ) -> None:
         self.directories = directories
         self.layout = layout
@@ -53,7 +51,6 @@ class Staging:
         self.nonce = nonce
         self.content = content
         self.progress = progress
-        self.privileged = privileged
         self.created = frozenset(layout.directories)
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
         self.loosened: dict[bytes, Signature] = {}
@@ -136,7 +133,7 @@ class Staging:
 
     def _loosen(self, path: bytes) -> None:
         """Let the owner change what is in a directory; its mode comes back at the end."""
-        if self.privileged or path in self.loosened:
+        if path in self.loosened:
             return
         fd = self.directories.fd(path)
         if os.access(b".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):

@@ -69,7 +69,7 @@ class Casnap:
         """Run it; anything but success ends the demonstration."""
         print(f"\n$ {shlex.join(('casnap', *words))}", flush=True)
         done = subprocess.run(
-            [sys.executable, "-m", "casnap", *words],
+            [sys.executable, "-P", "-m", "casnap", *words],  # -P: import nothing from the tree that gets broken
             cwd=self._directory,
             env=self._environment,
             stdout=subprocess.PIPE,

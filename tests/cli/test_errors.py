@@ -44,7 +44,7 @@ def one_error(result: Result) -> str:
         (("show", "9" * 5000), 13),
         (("show", b"caf\xe9"), 13),
         (("show", "@~" + "9" * 18), 13),
-        (("show", "@~" + "9" * 5000), 2),
+        (("show", "@~" + "9" * 5000), 13),
         (("delete", "c1", "nonsense"), 13),
         (("undelete", "c1"), 14),
         (("undelete", "nonsense"), 13),

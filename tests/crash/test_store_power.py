@@ -45,7 +45,9 @@ class Disk:
 
     def _keep(self, path: Path) -> None:
         if path.is_dir():
-            entries = {entry.name: entry.stat().st_ino for entry in path.iterdir() if not entry.name.startswith("catalog")}
+            entries = {
+                entry.name: entry.stat().st_ino for entry in path.iterdir() if not entry.name.startswith("catalog")
+            }
             self.names[path] = entries
         else:
             self.contents[path.stat().st_ino] = path.read_bytes()

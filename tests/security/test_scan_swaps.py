@@ -25,7 +25,7 @@ SECRET = b"secret bytes of another place"
 
 @pytest.fixture(autouse=True)
 def nothing_hangs() -> Iterator[None]:
-    with deadline(60):
+    with deadline(30):
         yield
 
 

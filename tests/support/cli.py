@@ -62,7 +62,7 @@ def run(
     """Run ``casnap ARGS`` with no terminal; ``check`` is the exit status that is expected, None any."""
     words = [os.fspath(word) for word in args]
     done = subprocess.run(
-        [sys.executable, "-m", "casnap", *words],
+        [sys.executable, "-P", "-m", "casnap", *words],  # -P: import nothing from the current directory
         cwd=cwd,
         env=environment(env),
         stdin=subprocess.DEVNULL,

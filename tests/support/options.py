@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from casnap.cli.app import ALIASES, VERBS, program
@@ -57,7 +59,7 @@ def _argument(argument: click.Argument) -> str:
     return metavar if argument.required or metavar.startswith("[") or argument.nargs == -1 else f"[{metavar}]"
 
 
-def _table(options: list[click.Parameter]) -> str:
+def _table(options: Sequence[click.Parameter]) -> str:
     rows = ["| option | |", "|---|---|"]
     for option in options:
         assert isinstance(option, click.Option)

@@ -38,7 +38,9 @@ def make_store(path: Path) -> Store:
     """A new store with one workspace, at seq 2."""
     store = Store.create(path, clock=Ticking(), policy=POLICY)
     store.commit(
-        lambda _, line: WorkspaceRegistered(seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, path="/w")
+        lambda _, line: WorkspaceRegistered(
+            seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, path="/w"
+        )
     )
     return store
 

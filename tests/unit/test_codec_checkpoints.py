@@ -95,6 +95,10 @@ def test_metadata_has_one_text() -> None:
     assert decode_metadata('{"a":"é\\n","b":[1,2.5,null]}') == {"a": "é\n", "b": [1, 2.5, None]}
 
 
+def test_keys_that_are_numbers_become_text_and_are_sorted_as_text() -> None:
+    assert encode_metadata({10: 1, 9: {2: "a", 11: "b"}}) == '{"10":1,"9":{"11":"b","2":"a"}}'  # type: ignore[dict-item]
+
+
 def deep(levels: int) -> Any:
     value: Any = 1
     for _ in range(levels):
@@ -109,7 +113,7 @@ UNSPEAKABLE: dict[str, dict[Any, Any]] = {
     "bytes": {"a": b"bytes"},
     "half a character": {"a": "\ud800"},
     "too deep": {"a": deep(100_000)},
-    "two keys that are one": {1: 1, "1": 2},
+    "keys of two kinds": {1: 1, "1": 2},
     "tuple as a key": {(1, 2): 3},
 }
 

@@ -271,6 +271,16 @@ def test_a_file_that_the_disk_cannot_give_is_left_out_and_reported(root: Path, m
     assert problems == [Problem(b"d/f", "not captured: Input/output error")]
 
 
+@pytest.mark.skipif(not os.path.exists("/proc/sys/kernel/random/boot_id"), reason="needs Linux's own files")
+def test_a_file_that_lies_about_its_size_is_flagged() -> None:
+    store = MemoryStore()
+    scan = take("/proc/sys/kernel/random", store)
+    found = entries_of(store, scan.root)[b"boot_id"]
+    assert isinstance(found, File)
+    assert (found.size, found.flags) == (0, FileFlag.CHANGED_WHILE_READ)
+    assert Problem(b"boot_id", CHANGED) in scan.problems
+
+
 def test_an_error_of_the_store_is_never_taken_for_one_of_a_file(root: Path) -> None:
     class Full(MemoryStore):
         def put(self, key: Any, data: bytes) -> None:
@@ -423,5 +433,5 @@ def test_a_git_directory_that_never_rests_is_captured_all_the_same(
 
 @pytest.fixture(autouse=True)
 def nothing_hangs() -> Iterator[None]:
-    with deadline(60):
+    with deadline(30):
         yield

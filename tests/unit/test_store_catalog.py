@@ -240,9 +240,7 @@ def test_a_long_tail_is_put_into_the_catalog_by_a_commit(tmp_path: Path) -> None
     assert open_store(tmp_path / "store")._follower.tables.base.seq == 66
 
 
-def test_many_new_objects_are_put_into_the_catalog_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_new_objects_are_put_into_the_catalog_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("casnap.store.follower.MANY_ROWS", 100)
     store = make_store(tmp_path / "store")
     commit_chunks(store, *(noise(number) for number in range(150)))

@@ -110,9 +110,7 @@ def test_an_invalid_line_that_is_not_the_last_is_damage(tmp_path: Path, which: i
         open_store(path)
 
 
-def test_a_bad_end_of_a_segment_that_has_a_successor_is_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bad_end_of_a_segment_that_has_a_successor_is_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("casnap.store.oplog.SEGMENT_SIZE", 1)
     path = tmp_path / "store"
     commit_chunks(make_store(path))
@@ -165,9 +163,9 @@ def test_an_unknown_operation_is_too_new_and_not_damage(tmp_path: Path) -> None:
     path = tmp_path / "store"
     store = make_store(path)
     state = store.state()
-    body = json.dumps(
-        {"op": "teleport", "seq": 3, "time": 1, "prev": state.last_hash}, separators=(",", ":")
-    ).encode()[:-1]
+    body = json.dumps({"op": "teleport", "seq": 3, "time": 1, "prev": state.last_hash}, separators=(",", ":")).encode()[
+        :-1
+    ]
     line = body + b',"hash":"' + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
     with open(segments(path)[0], "ab") as segment:
         segment.write(line)
@@ -244,18 +242,14 @@ def test_a_log_that_another_wrote_to_without_the_lock_is_not_written_over(tmp_pa
             segment.write(b"intruder")
         from casnap.model.operation import Verified
 
-        return Verified(
-            seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, id="0" * 64, result="equal"
-        )
+        return Verified(seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, id="0" * 64, result="equal")
 
     with pytest.raises(StorageFailed, match="bytes long instead of"):
         store.commit(build)
     assert segments(path)[0].read_bytes().endswith(b"intruder")
 
 
-def test_full_disk_in_the_middle_of_a_line_leaves_no_torn_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_full_disk_in_the_middle_of_a_line_leaves_no_torn_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "store"
     store = make_store(path)
     log = segments(path)[0].read_bytes()

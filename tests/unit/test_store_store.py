@@ -148,9 +148,7 @@ def test_build_sees_what_another_process_has_committed_meanwhile(tmp_path: Path)
 
     def build(state, line):  # type: ignore[no-untyped-def]
         seen.append((line.seq, state.seq, state.named(WORKSPACE, "theirs").step))
-        return Verified(
-            seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, id="0" * 64, result="equal"
-        )
+        return Verified(seq=line.seq, time=line.time, prev=line.prev, workspace=WORKSPACE, id="0" * 64, result="equal")
 
     first.commit(build)
     assert seen == [(4, 3, 1)]
@@ -329,5 +327,7 @@ def test_space_is_counted_as_an_ordinary_user_sees_it(tmp_path: Path) -> None:
     free, size = store.free_space()
     assert size == disk.f_blocks * disk.f_frsize
     assert abs(free - disk.f_bavail * disk.f_frsize) < 1 << 30
-    used = int(subprocess.run(["du", "-s", "-B1", tmp_path / "store"], capture_output=True, check=True).stdout.split()[0])
+    used = int(
+        subprocess.run(["du", "-s", "-B1", tmp_path / "store"], capture_output=True, check=True).stdout.split()[0]
+    )
     assert abs(store.disk_usage() - used) <= 16 * 4096
