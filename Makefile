@@ -61,7 +61,7 @@ bench: $(READY) ## time the main verbs on a generated tree
 	PYTHONPATH=tests $(BIN)/python -m bench.verbs
 
 docs: $(READY) ## check the links and the names that the documentation mentions
-	$(BIN)/pytest -q tests/meta/test_docs.py
+	$(BIN)/pytest -q tests/meta/test_docs.py tests/unit/test_codec_docs.py
 
 check: lint types floors docs ## everything that looks at the source without running it
 

@@ -13,7 +13,7 @@ from casnap.model.tree import NANOSECONDS
 NAME_MAX = 128
 RESERVED = frozenset({"HEAD", "latest"})
 
-_ANCESTORS = re.compile(r"^(?P<base>.*)~(?P<count>\d*)$", re.DOTALL)
+_ANCESTORS = re.compile(r"^(?P<base>.*)~(?P<count>[0-9]{0,9})$", re.DOTALL)
 _INSTANT = re.compile(r"^@\{(?P<time>.*)\}$", re.DOTALL)
 _RFC3339 = re.compile(
     r"^(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)$"

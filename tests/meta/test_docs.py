@@ -77,6 +77,12 @@ def test_every_command_is_a_verb_with_these_options(path: Path) -> None:
 
 
 @page
+def test_every_test_that_is_named_exists(path: Path) -> None:
+    defined = {name for source in SOURCES for name in re.findall(r"def (test_\w+)\(", source.read_text("utf-8"))}
+    assert set(re.findall(r"`(test_\w+)`", path.read_text("utf-8"))) - defined == set()
+
+
+@page
 def test_every_make_target_exists(path: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (CHECKOUT / "Makefile").read_text(), re.MULTILINE))
     assert set(MAKE.findall(path.read_text("utf-8"))) - targets == set()

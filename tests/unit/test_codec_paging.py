@@ -6,6 +6,7 @@ import itertools
 import zlib
 
 import pytest
+
 from casnap.codec.paging import cut, is_page
 
 
