@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from casnap.errors import NotFound
+from casnap.errors import NotFound, StorageFailed
 from casnap.model.checkpoint import Origin
 from casnap.model.clock import Clock, Progress, Silent
 from casnap.model.policy import Policy
@@ -57,9 +57,16 @@ def workspace_row(state: State, workspace: WorkspaceInfo) -> WorkspaceRow:
 
 
 @contextlib.contextmanager
-def workspace_lock(context: Context, ids: list[str], verb: str) -> Iterator[None]:
-    """Hold the locks of workspaces, in the one order that all processes take them."""
+def workspace_lock(context: Context, ids: list[str], verb: str, *, required: bool = True) -> Iterator[None]:
+    """Hold the locks of workspaces, in the one order that all processes take them.
+
+    Unless ``required``, a store that has no room or permission for locks is done without them.
+    """
     with contextlib.ExitStack() as stack:
-        for workspace_id in sorted(set(ids)):
-            stack.enter_context(context.store.lock(f"workspace-{workspace_id}", context.holder(verb)))
+        try:
+            for workspace_id in sorted(set(ids)):
+                stack.enter_context(context.store.lock(f"workspace-{workspace_id}", context.holder(verb)))
+        except StorageFailed:
+            if required:
+                raise
         yield

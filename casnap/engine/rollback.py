@@ -81,7 +81,7 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
     """Carry a request out."""
     started = context.clock.now()
     target = tree_of(context, request.target)
-    with locked_root(context, workspace, request.verb) as (row, directories, notes):
+    with locked_root(context, workspace, request.verb, required=safety) as (row, directories, notes):
         sink = MemorySink(context.store)
         look = scan_workspace(context, row, directories, sink)
         plan = plan_between(look.view(sink), target, request.paths)

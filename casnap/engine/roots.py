@@ -29,15 +29,16 @@ def peek_root(row: WorkspaceRow) -> Directories:
 
 @contextlib.contextmanager
 def locked_root(
-    context: Context, workspace: WorkspaceInfo, verb: str
+    context: Context, workspace: WorkspaceInfo, verb: str, *, required: bool = True
 ) -> Iterator[tuple[WorkspaceRow, Directories, tuple[str, ...]]]:
     """The workspace's row and directory under every lock that a change of its files needs, and notes.
 
-    A directory that is gone is made anew: its content is in the checkpoints.
+    A directory that is gone is made anew: its content is in the checkpoints. Unless ``required``, the store's
+    locks may be missing; the directory's own always holds.
     """
     state = context.store.state()
     ids = around_and_inside(state, workspace_row(state, workspace))
-    with workspace_lock(context, ids, verb):
+    with workspace_lock(context, ids, verb, required=required):
         row = workspace_row(context.store.state(), workspace)
         notes = _make_if_gone(row)
         with Directories(row.path) as directories:

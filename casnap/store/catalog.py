@@ -170,7 +170,7 @@ def create(path: Path) -> None:
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
         )
         if set(database.table_names()) != TABLES:
-            raise CatalogLost("SQLite made other tables than it was told", damaged=True)
+            raise CatalogLost("SQLite made other tables than it was told", damaged=False)
 
 
 def _connect(uri: str) -> sqlite3.Connection:

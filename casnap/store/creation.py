@@ -102,7 +102,7 @@ def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool) -> N
         StorageFailed: it cannot be written there.
     """
     root = layout.root
-    if layout.format.exists():
+    if _exists(layout.format):
         return
     _check_place(layout)
     make_directory(root.parent)
@@ -113,7 +113,7 @@ def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool) -> N
     lock = layout.lock("commit")
     make_file(lock, owner)
     with locked(lock, wait=policy.wait, holder="a command that is making the store"):
-        if not layout.format.exists():
+        if not _exists(layout.format):
             _fill(layout, owner, clock)
     sync_directory(root.parent)
 
@@ -135,6 +135,13 @@ def _fill(layout: Layout, owner: Owner | None, clock: Clock) -> None:
     _write(layout.format, encode_format(store_format), owner)
 
 
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError as error:
+        raise failed("look at", path, error) from error
+
+
 def _write(path: Path, data: bytes, owner: Owner | None) -> None:
     write_whole(path, data)
     give(path, owner)
@@ -142,17 +149,17 @@ def _write(path: Path, data: bytes, owner: Owner | None) -> None:
 
 def _check_place(layout: Layout) -> None:
     """Refuse to make a store among other files; what a creation that was killed has left is no obstacle."""
-    ours = {path.name for path in (*layout.directories[1:], layout.reserve, layout.readme, layout.format)}
+    if _exists(layout.segment(START.segment)):
+        return
+    mine = (*layout.directories[1:], layout.reserve, layout.readme, layout.format)
+    known = {path.stem for path in mine} | {"lost+found"}
     try:
         names = os.listdir(layout.root)
     except FileNotFoundError:
         return
     except OSError as error:
         raise failed("create store", layout.root, error) from error
-    if any(
-        name not in ours | {"lost+found"} and name.partition(".")[0] not in ("casnap-store", "README", "catalog-1")
-        for name in names
-    ):
+    if any(name.partition(".")[0] not in known for name in names):
         raise Refused(
             f"cannot create store {layout.root}: the directory holds other files",
             hint="give a directory that is empty or does not exist yet",

@@ -6,7 +6,7 @@ import contextlib
 from pathlib import Path
 from typing import Any
 
-from casnap.errors import CasnapError, Damage
+from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.appending import Owner, make_file, move_aside, remove
 from casnap.model.operation import AnyOperation
 from casnap.store import catalog
@@ -115,12 +115,16 @@ class Follower:
             if self.tables.catalog is None or self._bad:
                 self._rebuild()
             elif self.is_long:
-                self._write_and_load(self.tables.catalog.path)
+                self._write(self.tables.catalog.path)
+            else:
+                return
         except CatalogLost as error:
             if error.damaged:
                 self.lose(error)
-        except CasnapError:
-            return
+                return
+        except StorageFailed:
+            pass
+        self.load()
 
     def close(self) -> None:
         """Let go of the catalog."""
@@ -184,7 +188,7 @@ class Follower:
             if self.tables.index.rows > _REBUILT_AT_ONCE:
                 self._write(path)
                 self._begin_with(Catalog(path))
-        self._write_and_load(path)
+        self._write(path)
 
     def _create(self, path: Path) -> None:
         make_file(path, self._owner)
@@ -205,12 +209,6 @@ class Follower:
             self.notes.append(f"{path.name} was set aside and made anew from the operation log: {cause}")
         self._bad.clear()
         self._lost.clear()
-
-    def _write_and_load(self, path: Path) -> None:
-        try:
-            self._write(path)
-        finally:
-            self.load()
 
     def _write(self, path: Path) -> None:
         """Put what is in memory into the catalog; the tables must be begun anew after that."""

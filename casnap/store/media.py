@@ -6,6 +6,8 @@ import fcntl
 import os
 from pathlib import Path
 
+from casnap.fs.durable import failed
+
 _MOUNTS = Path("/proc/self/mountinfo")
 _DISTRIBUTED = {"afs", "beegfs", "ceph", "gfs2", "glusterfs", "gpfs", "lustre", "ocfs2", "pvfs2"}
 _SHARED = {"cifs", "ncpfs", "nfs", "nfs4", "smb3", "smbfs"}
@@ -28,7 +30,10 @@ def obstacle(root: Path, format_file: Path) -> str | None:
 
 def free_space(root: Path) -> tuple[int, int]:
     """Bytes that an unprivileged user may still write, and the size of the disk."""
-    disk = os.statvfs(root)
+    try:
+        disk = os.statvfs(root)
+    except OSError as error:
+        raise failed("look at the disk of", root, error) from error
     return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
 

@@ -9,7 +9,7 @@ from casnap.codec.records import MAX_DEPTH, Encoding, RecordKind, decode_payload
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackRange
-from casnap.store.packs import PackFiles, PackGone, Record
+from casnap.store.packs import PackFiles, Record
 from casnap.store.rows import Place
 
 FindPlaces = Callable[[ObjectKey], Sequence[Place]]
@@ -42,21 +42,17 @@ class ObjectReader:
         """The object's bytes from the first of these places where they are good.
 
         Raises:
-            PackGone: none is good, and a pack is gone: the caller may look again.
             Damage: none is good.
             TooNew: none is good, and one is of a newer format.
         """
-        causes: list[Damage | TooNew] = []
+        cause: Damage | TooNew = Damage(f"cannot read {key}: the store does not have it")
         for place in places:
             try:
                 return self.load(key, place)
             except (Damage, TooNew) as error:
-                causes.append(error)
-        for kind in (TooNew, PackGone, Damage):
-            for cause in causes:
-                if isinstance(cause, kind):
-                    raise cause
-        raise Damage(f"cannot read {key}: the store does not have it")
+                if not isinstance(cause, TooNew):
+                    cause = error
+        raise cause
 
     def is_sound(self, key: ObjectKey, place: Place) -> bool:
         """Whether the checksums of the object's record there, and of all that it builds on, are right."""

@@ -30,10 +30,6 @@ _FIRST_READ = 16 << 10
 _SEARCH_READ = 1 << 20
 
 
-class PackGone(Damage):
-    """There is no such pack: it was removed after the caller looked, or it is lost."""
-
-
 class Record(NamedTuple):
     """A record whose checksums are right: where it begins, its header, and its payload as stored."""
 
@@ -58,13 +54,12 @@ class PackFiles:
         """Up to ``size`` bytes; fewer at the end of the pack.
 
         Raises:
-            PackGone: there is no such pack.
-            Damage: the disk cannot read them.
+            Damage: there is no such pack (any more), or the disk cannot read it.
         """
         try:
             return os.pread(self._fd(pack), size, offset)
         except FileNotFoundError:
-            raise PackGone(f"cannot read pack {pack}: it is gone") from None
+            raise Damage(f"cannot read pack {pack}: it is gone") from None
         except OSError as error:
             raise Damage(f"cannot read pack {pack}: {error.strerror}") from error
 

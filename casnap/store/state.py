@@ -21,7 +21,7 @@ _HEXADECIMAL = re.compile(r"[0-9a-f]{0,64}")
 
 
 class State:
-    """A view that moves forward only when its store is asked for its state, or commits."""
+    """A view of the workspaces, checkpoints and objects; :meth:`casnap.store.store.Store.state` moves it forward."""
 
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
@@ -115,11 +115,11 @@ class State:
 
     def _ask(self, question: Callable[[Tables], Answer]) -> Answer:
         """The answer, from the operation log alone when the catalog fails in the middle of it."""
-        try:
-            return question(self._follower.tables)
-        except CatalogLost as error:
-            self._follower.lose(error)
-            return question(self._follower.tables)
+        while True:
+            try:
+                return question(self._follower.tables)
+            except CatalogLost as error:
+                self._follower.lose(error)
 
 
 def _age(row: CheckpointRow) -> tuple[int, bytes]:

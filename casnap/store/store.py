@@ -23,7 +23,7 @@ from casnap.store.format import Format
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.oplog import Oplog
-from casnap.store.packs import PackFiles, PackGone
+from casnap.store.packs import PackFiles
 from casnap.store.rows import Mark, PackRow, Place
 from casnap.store.session import WriteSession
 from casnap.store.state import State
@@ -122,7 +122,9 @@ class Store:
         return tuple(self._follower.notes)
 
     def state(self) -> State:
-        """The state as of now; the same object each time, which moves forward only here and in :meth:`commit`."""
+        """The state as of now: the same object each time. It moves forward here, in :meth:`commit`, when a session
+        opens its first pack, and when :meth:`read` meets damage.
+        """
         self._follower.catch_up()
         return self._state
 
@@ -134,12 +136,8 @@ class Store:
         """
         try:
             return self._reader.load_any(key, self._places(key))
-        except PackGone:
-            pass
-        except Damage:
-            if self._places(key):
-                raise
-        self._follower.catch_up()
+        except Damage:  # a pack may have been removed, or the object healed, since the state was looked at
+            self._follower.catch_up()
         return self._reader.load_any(key, self._places(key))
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from support.cli import Result, run
-from support.oracle import difference, snapshot
+from support.oracle import Snapshot, difference, snapshot
+
+from casnap import CheckpointManager
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
 
@@ -17,11 +21,14 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
     """A workspace with steps 1 (one) and 2 (two)."""
-    directory = tmp_path / "workspace"
+    return fill(tmp_path / "workspace")
+
+
+def fill(directory: Path, env: dict[str, str] | None = None) -> Path:
     directory.mkdir()
     for name in ("one", "two"):
         (directory / "f").write_text(name)
-        run("checkpoint", "-w", directory, name, check=0)
+        run("checkpoint", "-w", directory, name, env=env, check=0)
     (directory / "f").write_text("dirty")
     (directory / "existing").write_text("kept")
     return directory
@@ -70,13 +77,31 @@ CASES = {
 }
 
 
+@dataclass(frozen=True)
+class Lasting:
+    """A workspace for all cases, since none may change it, and what it and the list must stay."""
+
+    workspace: Path
+    env: dict[str, str]
+    tree: Snapshot
+    listed: str
+
+
+@pytest.fixture(scope="module")
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Lasting:
+    place = tmp_path_factory.mktemp("lasting")
+    env = {"CASNAP_STORE": str(place / "store")}
+    workspace = fill(place / "workspace", env)
+    listed = run("list", "--all", "--safety", "--json", env=env, check=0).stdout
+    return Lasting(workspace, env, snapshot(workspace), listed)
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_bad_input_is_refused_and_changes_nothing(workspace: Path, home: Path, case: str) -> None:
+def test_bad_input_is_refused_and_changes_nothing(lasting: Lasting, case: str) -> None:
     status, args = CASES[case]
-    before, listed = snapshot(workspace), run("list", "--all", "--safety", "--json").stdout
-    refused(status, *args, cwd=workspace)
-    assert difference(before, snapshot(workspace)) == []
-    assert run("list", "--all", "--safety", "--json").stdout == listed
+    refused(status, *args, cwd=lasting.workspace, env=lasting.env)
+    assert difference(lasting.tree, snapshot(lasting.workspace)) == []
+    assert run("list", "--all", "--safety", "--json", env=lasting.env).stdout == lasting.listed
 
 
 def test_a_path_that_is_no_revision_gets_the_spelling_that_works(workspace: Path) -> None:
@@ -92,24 +117,16 @@ def test_going_back_too_far_says_how_far_it_goes(workspace: Path) -> None:
 def test_an_ambiguous_prefix_names_its_candidates(tmp_path: Path) -> None:
     workspace = tmp_path / "many"
     workspace.mkdir()
-    ids: list[str] = []
-    script = (
-        "import sys; from casnap import CheckpointManager\n"
-        "m = CheckpointManager(sys.argv[1])\n"
-        "for n in range(700): m.create()\n"
-    )
-    import sys
-
-    from support.cli import environment
-
-    subprocess.run([sys.executable, "-c", script, str(workspace)], env=environment(), check=True)
-    ids = [r["id"] for r in run("list", "-w", workspace, "--format", "json", check=0).json()]
-    prefixes = [id[:4] for id in ids]
-    twice = next((p for p in prefixes if prefixes.count(p) > 1 and not p.isdecimal()), None)
-    assert twice is not None, "700 ids without two that begin alike: try again"
-    document = run("show", "-w", workspace, twice, "--json", check=13).json()
+    ids: dict[str, list[str]] = {}
+    with CheckpointManager(workspace) as manager:
+        for _ in range(2000):
+            made = manager.create().id
+            ids.setdefault(made[:4], []).append(made)
+            if len(ids[made[:4]]) > 1 and not made[:4].isdecimal():
+                break
+    document = run("show", "-w", workspace, made[:4], "--json", check=13).json()
     assert document["code"] == "ambiguous"
-    assert sorted(document["details"]["candidates"]) == sorted(id for id in ids if id.startswith(twice))
+    assert sorted(document["details"]["candidates"]) == sorted(ids[made[:4]])
 
 
 def test_an_unregistered_directory_is_not_found_and_the_enclosing_one_is_named(workspace: Path) -> None:
@@ -152,26 +169,8 @@ def test_a_reading_verb_makes_no_store(tmp_path: Path, home: Path) -> None:
     assert not (home / "store").exists()
 
 
-def as_nobody(*args: str | Path, store: Path, cwd: Path) -> subprocess.CompletedProcess[str]:
-    """Run a command as an ordinary user."""
-    import sys
-
-    from support.cli import environment
-
-    return subprocess.run(
-        [sys.executable, "-m", "casnap", *map(str, args)],
-        env=environment({"CASNAP_STORE": str(store)}),
-        cwd=cwd,
-        user=65534,
-        group=65534,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Path:
+def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 8 MiB."""
     disk = tmp_path / "disk"
     disk.mkdir()

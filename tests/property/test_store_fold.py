@@ -210,7 +210,8 @@ def test_the_state_is_the_fold_of_the_lines_however_it_came_about(steps: list[tu
             rows.add(made)
             present |= set(numbers)
             if moment == "flush":
-                store._follower._write_and_load(store._follower.tables.catalog.path)
+                store._follower._write(store._follower.tables.catalog.path)
+                store._follower.load()
             elif moment == "reopen":
                 store.close()
                 store = open_store(path)

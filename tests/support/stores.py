@@ -14,7 +14,8 @@ from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import CheckpointMade, WorkspaceRegistered
 from casnap.model.policy import Policy
 from casnap.store.session import WriteSession
-from casnap.store.store import Store
+from casnap.store.state import State
+from casnap.store.store import Commit, Store
 
 WORKSPACE = "w1"
 POLICY = Policy(wait=5)
@@ -75,8 +76,10 @@ def put(session: WriteSession, *contents: bytes) -> None:
 def commit_session(store: Store, session: WriteSession, *, step: int | None = None, name: str = "") -> bytes:
     made: list[bytes] = []
 
-    def build(state: object, line: object) -> CheckpointMade:
-        number = step if step is not None else store._state.workspace(WORKSPACE).last_step + 1
+    def build(state: State, line: Commit) -> CheckpointMade:
+        row = state.workspace(WORKSPACE)
+        assert row is not None
+        number = row.last_step + 1 if step is None else step
         made.append(blake3(f"checkpoint {line.seq} {line.prev}".encode()).digest())
         return CheckpointMade(
             seq=line.seq,

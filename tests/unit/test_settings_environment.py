@@ -71,10 +71,36 @@ def test_the_store_of_a_user_is_below_their_data(
     assert load_settings({**ENVIRONMENT, **extra}).store == Path(store)
 
 
+@pytest.fixture
+def alice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An account for whoever runs the tests."""
+    account = pwd.struct_passwd(("alice", "x", 1234, 1234, "", "/home/alice", "/bin/sh"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda uid: account)
+
+
+@pytest.fixture
+def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user id without an account, as containers have."""
+
+    def no_account(uid: int) -> pwd.struct_passwd:
+        raise KeyError(uid)
+
+    monkeypatch.setattr(pwd, "getpwuid", no_account)
+    monkeypatch.setattr(os, "geteuid", lambda: 1234)
+
+
+@pytest.mark.usefixtures("alice")
 def test_without_home_the_account_says_where_home_is() -> None:
-    account = os.path.realpath(pwd.getpwuid(os.geteuid()).pw_dir)
-    assert load_settings({}).home == os.fsencode(account)
-    assert load_settings({"HOME": "not/absolute"}).home == os.fsencode(account)
+    assert load_settings({}, store="/s").home == b"/home/alice"
+    assert load_settings({"HOME": "not/absolute"}, store="/s").home == b"/home/alice"
+
+
+@pytest.mark.usefixtures("nobody")
+def test_without_home_and_account_a_store_must_be_named() -> None:
+    with pytest.raises(Usage, match="no place for a store"):
+        load_settings({})
+    settings = load_settings({"CASNAP_STORE": "/s"})
+    assert (settings.store, settings.home, settings.origin.user) == (Path("/s"), None, "1234")
 
 
 def test_home_is_taken_without_its_links(tmp_path: Path) -> None:
@@ -138,10 +164,11 @@ def test_a_wait_without_end_or_before_its_beginning_is_refused(seconds: float) -
         ({"OPENCODE_SERVER": "x"}, "opencode"),
     ],
 )
+@pytest.mark.usefixtures("alice")
 def test_the_origin_names_the_agent_whose_sign_is_set(extra: dict[str, str], agent: str) -> None:
     origin = load_settings({**ENVIRONMENT, **extra}).origin
     assert origin.agent == agent
-    assert origin.user == pwd.getpwuid(os.geteuid()).pw_name
+    assert origin.user == "alice"
     assert origin.host == os.uname().nodename
     assert origin.process == str(os.getpid())
 

@@ -307,9 +307,9 @@ def test_the_catalog_says_what_it_is(tmp_path: Path) -> None:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         tables = connection.execute("SELECT name, strict, wr FROM pragma_table_list WHERE schema = 'main'").fetchall()
     connection.close()
-    assert {name: (strict, wr) for name, strict, wr in tables if not name.startswith("sqlite_")} == {
-        name: (1, 1) for name in schema.TABLES
-    }
+    assert {name: (strict, wr) for name, strict, wr in tables if not name.startswith("sqlite_")} == dict.fromkeys(
+        schema.TABLES, (1, 1)
+    )
 
 
 def test_a_forked_child_opens_its_own_catalog(path: Path) -> None:

@@ -270,9 +270,9 @@ def test_a_store_that_fills_its_disk_by_itself_keeps_what_was_committed(small_di
 def test_case_087_a_lock_that_is_held_is_waited_for_and_its_holder_named(path: Path) -> None:
     store, other = open_store(path), open_store(path)
     object.__setattr__(other, "_policy", type(POLICY)(wait=0.05))
-    with store.lock("commit", "process 4711, checkpoint"):
-        with pytest.raises(Busy, match="process 4711, checkpoint holds it"):
-            commit_chunks(other)
+    holding = store.lock("commit", "process 4711, checkpoint")
+    with holding, pytest.raises(Busy, match="process 4711, checkpoint holds it"):
+        commit_chunks(other)
     commit_chunks(other)
 
 
