@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from casnap.engine.context import Context
-from casnap.engine.workspaces import all_workspaces, canonical, enclosing, find, register
-from casnap.errors import NoStore, NotFound, Refused, Usage
+from casnap.engine.workspaces import all_workspaces, canonical, enclosing, find, register, require_place
+from casnap.errors import NoStore, NotFound, Usage
 from casnap.model.checkpoint import Origin
 from casnap.model.clock import Progress, Silent
 from casnap.model.paths import escape, is_within
@@ -153,7 +153,8 @@ def protect(
         path = _place_to_protect(settings, given, context)
     except NoStore:
         path = _place_to_protect(settings, given, None)
-        _require_allowed(settings, canonical(path), allow_home)
+        # register asks this too; here it keeps a refusal from making a store
+        require_place(canonical(path), store=os.fsencode(settings.store), home=settings.home, allow_home=allow_home)
         context = open_context(settings, create=True, progress=progress)
     workspace, new, notes = register(context, path, home=settings.home, allow_home=allow_home)
     return Protected(context, workspace, new, notes)
@@ -230,18 +231,6 @@ def _place_to_protect(settings: Settings, given: str | None, context: Context | 
     if context is not None and (workspace := enclosing(context, here)) is not None:
         return workspace_path(workspace)
     return _git_work_tree(here) or here
-
-
-def _require_allowed(settings: Settings, path: bytes, allow_home: bool) -> None:
-    """What :func:`register` asks again: asked here too, so that a refusal makes no store."""
-    if not os.path.isdir(path):
-        fault = "it is not a directory" if os.path.lexists(path) else "there is no such directory"
-        raise Usage(f"cannot protect {escape(path)}: {fault}", hint="name a directory that exists")
-    home = settings.home
-    holds_home = home is not None and (path == b"/" or is_within(home, path)) and not (path == home and allow_home)
-    if path == b"/" or holds_home or is_within(path, canonical(os.fsencode(settings.store))):
-        hint = "say --allow-home" if path == home else "protect a directory below it"
-        raise Refused(f"cannot protect {escape(path)}: it is a forbidden place", code="forbidden-path", hint=hint)
 
 
 def _git_work_tree(directory: bytes) -> bytes | None:

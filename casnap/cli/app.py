@@ -16,6 +16,7 @@ from casnap.cli.options import global_options
 from casnap.cli.output import Output
 from casnap.cli.session import Session
 from casnap.errors import Usage
+from casnap.store import signals
 
 VERBS = {
     "init": "Protect a directory from now on.",
@@ -118,7 +119,9 @@ def run(arguments: list[str]) -> int:
     words, paths = split_paths(arguments)
     session = Session(paths)
     try:
-        status = _invoke(session, words)
+        with signals.reported():
+            status = _invoke(session, words)
+            return session.finish() or status
     except BrokenPipeError:  # click writes the help by itself
         return Output().finish()
     except (Exception, KeyboardInterrupt) as error:
@@ -126,7 +129,6 @@ def run(arguments: list[str]) -> int:
         as_json = session.as_json or wants_json(words)
         status = report(error, output, as_json=as_json, debug=session.options.debug)
         return output.finish() or status
-    return session.finish() or status
 
 
 def _invoke(session: Session, words: list[str]) -> int:

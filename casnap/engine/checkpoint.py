@@ -7,6 +7,7 @@ import fnmatch
 import os
 import stat
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from casnap.codec.checkpoints import encode_checkpoint
@@ -24,6 +25,7 @@ from casnap.model.paths import split
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
 from casnap.model.revision import normalise_name
 from casnap.model.tree import NANOSECONDS
+from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 
@@ -52,57 +54,85 @@ def make_checkpoint(
         Refused: the name is taken in this workspace.
         StorageFailed: it would take too much of the store's disk, or that disk refuses.
     """
-    wanted = normalise_name(name) if name is not None else ""
-    text = described(metadata)
+    wanted = _Wanted(normalise_name(name) if name is not None else "", as_text(message), described(metadata))
+    guard = _space_guard(context, half=not yes)
     with workspace_lock(context, [workspace.id], "checkpoint"):
-        state = context.store.state()
-        row = workspace_row(state, workspace)
-        if wanted and not if_changed:  # an unchanged tree takes no name
-            _require_free_name(state, row, wanted)
+        row = workspace_row(context.store.state(), workspace)
+        if not if_changed:  # an unchanged tree takes no name
+            _require_free_name(context.store.state(), row, wanted.name)
         with context.store.session() as session, Directories(row.path) as directories:
-            guard = _space_guard(context, half=not yes)
             live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
-            counts, unchanged = _against_head(context, row, live, live.view(session))
-            if if_changed and unchanged:
-                notes = ("unchanged since head: nothing was made" + (f", {wanted} names nothing" if wanted else ""),)
-                return CheckpointReport(
-                    noun_of(context, state, row.head), False, _elapsed(context, live), live.problems, notes
-                )
-            key, data = encode_checkpoint(checkpoint_object(context, row, live, message, text))
-            session.put(key, data)
-
-            def build(state: State, commit: Commit) -> AnyOperation:
-                row = workspace_row(state, workspace)
-                step = row.last_step + 1
-                if wanted:
-                    _require_free_name(state, row, wanted)
-                return CheckpointMade(
-                    seq=commit.seq,
-                    time=commit.time,
-                    prev=commit.prev,
-                    by=context.by,
-                    workspace=row.id,
-                    id=key.id.hex(),
-                    step=step,
-                    name=wanted or _automatic_name(live.found.ended, step),
-                    automatic=not wanted,
-                    parent=row.head.hex(),
-                    counts=(counts.added, counts.changed, counts.removed),
-                    skipped=len(live.skipped),
-                    new_bytes=session.new_bytes,
-                    packs=commit.packs,
-                )
-
-            state = context.store.commit(build, session)
-            save_cache(context, row, live, mirrors=key.id)
+            counts = _since_head(context, row, live, session)
+            if if_changed and counts is None:
+                return _unchanged(context, row, live, wanted)
+            made = _commit(context, row, live, wanted, counts or Counts(), session)
+            save_cache(context, row, live, mirrors=made)
     return CheckpointReport(
-        checkpoint=noun_of(context, state, key.id),
+        checkpoint=noun_of(context, context.store.state(), made),
         created=True,
         seconds=_elapsed(context, live),
         problems=live.problems,
         notes=_notes(row),
         first_look=None if row.head or row.last_step else _first_look(context, live),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """What the caller says of the checkpoint; ``name`` is empty for an automatic one."""
+
+    name: str
+    message: str
+    metadata: str
+
+
+def _commit(
+    context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted, counts: Counts, session: WriteSession
+) -> bytes:
+    key, data = encode_checkpoint(checkpoint_object(context, row, live, wanted.message, wanted.metadata))
+    session.put(key, data)
+
+    def build(state: State, commit: Commit) -> AnyOperation:
+        _require_free_name(state, row, wanted.name)
+        step = (state.workspace(row.id) or row).last_step + 1
+        return CheckpointMade(
+            seq=commit.seq,
+            time=commit.time,
+            prev=commit.prev,
+            by=context.by,
+            workspace=row.id,
+            id=key.id.hex(),
+            step=step,
+            name=wanted.name or _automatic_name(live.found.ended, step),
+            automatic=not wanted.name,
+            parent=row.head.hex(),
+            counts=(counts.added, counts.changed, counts.removed),
+            skipped=len(live.skipped),
+            new_bytes=session.new_bytes,
+            packs=commit.packs,
+        )
+
+    context.store.commit(build, session, last=True)
+    return key.id
+
+
+def _unchanged(context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted) -> CheckpointReport:
+    note = "unchanged since head: nothing was made" + (f", {wanted.name} names nothing" if wanted.name else "")
+    head = noun_of(context, context.store.state(), row.head)
+    return CheckpointReport(head, False, _elapsed(context, live), live.problems, (note,))
+
+
+def as_text(message: str) -> str:
+    """A message that can be stored.
+
+    Raises:
+        Usage: it holds half of a character (a lone surrogate), as bytes that are no UTF-8 become.
+    """
+    try:
+        message.encode()
+    except UnicodeEncodeError:
+        raise Usage("bad message: it is not UTF-8 text", code="bad-message", hint="write it in UTF-8") from None
+    return message
 
 
 def described(metadata: dict[str, Any] | None) -> str:
@@ -136,7 +166,7 @@ def checkpoint_object(
 
 
 def _require_free_name(state: State, row: WorkspaceRow, name: str) -> None:
-    taken = state.named(row.id, name)
+    taken = state.named(row.id, name) if name else None
     if taken is not None:
         raise Refused(
             f"cannot name the checkpoint {name}: step {taken.step} has that name",
@@ -171,13 +201,13 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
     return guard
 
 
-def _against_head(context: Context, row: WorkspaceRow, live: LiveScan, live_view: TreeView) -> tuple[Counts, bool]:
-    """What differs from head, and whether nothing does."""
+def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts | None:
+    """What differs from head; None when nothing does."""
     if not row.head:
-        return Counts(added=live.found.entries), False
+        return Counts(added=live.found.entries)
     head = load_object(context, row.head)
-    plan = plan_between(TreeView(context.store, head.root, head.links), live_view)
-    return count_changes(plan.visible), not plan.visible
+    plan = plan_between(TreeView(context.store, head.root, head.links), live.view(session))
+    return count_changes(plan.visible) if plan.visible else None
 
 
 def _automatic_name(ended: int, step: int) -> str:

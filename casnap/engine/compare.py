@@ -15,8 +15,8 @@ from casnap.model.tree import (
     Device,
     Directory,
     File,
-    Omitted,
     OmitReason,
+    Omitted,
     Symlink,
 )
 

@@ -34,7 +34,7 @@ def delete(context: Context, workspace: WorkspaceInfo, checkpoints: Sequence[Che
         )
 
     with workspace_lock(context, [workspace.id], "delete"):
-        state = context.store.commit(build)
+        state = context.store.commit(build, last=True)
     head = workspace_row(state, workspace).head
     return DeleteReport(tuple(noun_of(context, state, bytes.fromhex(id)) for id in ids), head.hex() or None)
 
@@ -72,5 +72,5 @@ def undelete(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint)
         )
 
     with workspace_lock(context, [workspace.id], "undelete"):
-        back = noun_of(context, context.store.commit(build), id)
+        back = noun_of(context, context.store.commit(build, last=True), id)
     return UndeleteReport(back, name_lost=checkpoint.name if back.name != checkpoint.name else None)

@@ -19,6 +19,9 @@ from casnap.model.revision import At, Head, Latest, Revision, Step, Word
 from casnap.model.tree import AnyEntry
 from casnap.store.state import CheckpointRow, State, WorkspaceRow
 
+MOST_DIGITS = 18
+"""Longest number that may be a step: SQLite's integers end there."""
+
 MOST_CANDIDATES = 10
 """How many candidates an error names."""
 
@@ -166,7 +169,7 @@ class _Resolver:
             return found
         if (by_id := self._by_whole_id(text)) is not None:
             return by_id
-        if text.isdecimal() and text.isascii():
+        if text.isdecimal() and text.isascii() and len(text) <= MOST_DIGITS:
             row = self.state.stepped(self.workspace.id, int(text))
             if row is not None:
                 return self._live(row, f"step {text}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import secrets
 
 from casnap.engine.compare import TreeView, plan_between
@@ -138,4 +137,4 @@ class Restoring:
                     packs=commit.packs,
                 )
 
-            self.context.store.commit(build, session)
+            self.context.store.commit(build, session, last=True)

@@ -54,28 +54,21 @@ def begin(
 ) -> SafetyPoint:
     """Take the safety checkpoint and commit the intent in one line.
 
-    What the look found different from the target is read once more, believing no cache. A live checkpoint
-    that equals the tree, times included, serves as the safety checkpoint.
+    What is about to change is read once more, believing no cache. A checkpoint that equals the tree serves.
 
     Raises:
         StorageFailed: the store cannot keep it; nothing was changed.
     """
     row = workspace_row(context.store.state(), workspace)
     _require_space(context, new_bytes, plan)
-    nonce = secrets.token_hex(6)
     doubted = [change.path for change in plan.changes if isinstance(change.old, File)]
     with context.store.session() as session:
         live = scan_again(context, row, directories, session, look, doubted=doubted)
-        serving = _equal_checkpoint(context, row, live)
-        safety, counts = serving, Counts()
-        if not serving:
-            key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
-            session.put(key, data)
-            safety, counts = key.id, _counts(context, row, live, session)
+        safety, counts, made = _safety_checkpoint(context, row, live, request, session)
+        undo = request.undo or UndoTarget(safety, row.head)
+        nonce = secrets.token_hex(6)
 
         def build(state: State, commit: Commit) -> AnyOperation:
-            row = workspace_row(state, workspace)
-            undo = request.undo or UndoTarget(safety, row.head)
             return RollbackBegun(
                 seq=commit.seq,
                 time=commit.time,
@@ -86,12 +79,12 @@ def begin(
                 safety=safety.hex(),
                 target=request.target.id,
                 nonce=nonce,
-                made=not serving,
+                made=made,
                 head=row.head.hex(),
                 head_after=request.head_after.hex(),
                 undo_safety=undo.safety.hex(),
                 undo_head=undo.head.hex(),
-                paths=tuple(escape(path) for path in request.paths or ()),
+                paths=tuple(map(escape, request.paths or ())),
                 counts=(counts.added, counts.changed, counts.removed),
                 skipped=len(live.skipped),
                 new_bytes=session.new_bytes,
@@ -99,7 +92,18 @@ def begin(
             )
 
         state = context.store.commit(build, session)
-    return SafetyPoint(workspace_row(state, workspace).open[-1].begin, nonce, safety, live)
+    return SafetyPoint(state.seq, nonce, safety, live)
+
+
+def _safety_checkpoint(
+    context: Context, row: WorkspaceRow, live: LiveScan, request: Request, session: WriteSession
+) -> tuple[bytes, Counts, bool]:
+    """The id of the checkpoint that serves, what it differs in from head, and whether it is new."""
+    if serving := _equal_checkpoint(context, row, live):
+        return serving, Counts(), False
+    key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
+    session.put(key, data)
+    return key.id, _counts(context, row, live, session), True
 
 
 def _message(request: Request) -> str:

@@ -136,7 +136,7 @@ def _scan(
         confirm=confirm,
         source=context.store,
     )
-    return LiveScan(found, told[0], news=found.cache.differs or confirm or cache is not None and not cache.checkpoint)
+    return LiveScan(found, told[0], news=found.cache.differs or confirm or (cache is not None and not cache.checkpoint))
 
 
 def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: bytes) -> None:

@@ -37,8 +37,7 @@ def register(
     if known is not None and not known.forgotten:
         return _info(known), False, ()
     directory = canonical(path)
-    _require_directory(directory)
-    _require_allowed(context, directory, home, allow_home)
+    require_place(directory, store=bytes(context.store.path), home=home, allow_home=allow_home)
 
     def build(state: State, commit: Commit) -> AnyOperation:
         earlier = state.workspace_at(directory)
@@ -60,6 +59,17 @@ def register(
     return _info(row), True, _neighbour_notes(context, row)
 
 
+def require_place(path: bytes, *, store: bytes, home: bytes | None, allow_home: bool) -> None:
+    """See that a canonical path may become a workspace of the store at ``store``.
+
+    Raises:
+        Usage: it is no directory.
+        Refused: it is ``/``, the home directory or above it, or inside the store.
+    """
+    _require_directory(path)
+    _require_allowed(path, store, home, allow_home)
+
+
 def _require_directory(path: bytes) -> None:
     try:
         status = os.stat(path)
@@ -69,9 +79,8 @@ def _require_directory(path: bytes) -> None:
         raise Usage(f"cannot protect {escape(path)}: it is not a directory", hint="name the directory that holds it")
 
 
-def _require_allowed(context: Context, path: bytes, home: bytes | None, allow_home: bool) -> None:
-    store = canonical(bytes(context.store.path))
-    if _is_at_or_below(path, store):
+def _require_allowed(path: bytes, store: bytes, home: bytes | None, allow_home: bool) -> None:
+    if _is_at_or_below(path, canonical(store)):
         raise Refused(f"cannot protect {escape(path)}: it lies inside the store", code="forbidden-path")
     if path == b"/":
         raise Refused(
@@ -159,7 +168,7 @@ def forget(context: Context, workspace: WorkspaceInfo, *, drop: bool = False) ->
         )
 
     with workspace_lock(context, [workspace.id], "forget"):
-        context.store.commit(build)
+        context.store.commit(build, last=True)
 
 
 def _known(state: State, path: str | bytes) -> WorkspaceRow | None:

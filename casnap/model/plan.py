@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from casnap.model.change import Change
-from casnap.model.tree import AnyEntry, Omitted, OmitReason
+from casnap.model.tree import AnyEntry, OmitReason, Omitted
 
 LinkGroups = tuple[tuple[bytes, ...], ...]
 """Hard-link groups: sorted paths of one file, groups sorted."""

@@ -183,12 +183,18 @@ class Store:
         finally:
             session.close()
 
-    def commit(self, build: Callable[[State, Commit], AnyOperation], session: WriteSession | None = None) -> State:
+    def commit(
+        self,
+        build: Callable[[State, Commit], AnyOperation],
+        session: WriteSession | None = None,
+        *,
+        last: bool = False,
+    ) -> State:
         """Write one operation, and with it what ``session`` has put; the state after it.
 
         ``build`` is called under the commit lock with the caught-up state and makes the operation, or raises:
-        then nothing is committed. Signals wait while the line is written; a caller that reports the outcome
-        holds them (:func:`casnap.store.signals.held`) until it has.
+        then nothing is committed. Signals wait while the line is written; after the ``last`` commit of a
+        verb they wait until that has been reported (:func:`casnap.store.signals.reported`).
 
         Raises:
             Busy: the commit lock was not free in time.
@@ -202,7 +208,7 @@ class Store:
             commit = Commit(self._state.seq + 1, self._clock.now(), self._state.last_hash, packs)
             operation = build(self._state, commit)
             line, line_hash = _encode(operation, commit)
-            with signals.held():
+            with signals.held(until_reported=last):
                 segment, offset = self._oplog.append(line)
                 # It has happened; whatever goes wrong from here on must not hide that.
                 with contextlib.suppress(CasnapError):

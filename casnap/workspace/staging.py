@@ -18,8 +18,8 @@ from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, escape, join, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyNode, File, FileFlag
-from casnap.workspace.signature import Signature
 from casnap.workspace.layout import Layout
+from casnap.workspace.signature import Signature
 from casnap.workspace.temporaries import temporary_name
 
 OWNER_MAY_CHANGE = 0o700
@@ -91,11 +91,11 @@ class Staging:
         if wanted > status.f_bavail * status.f_frsize:
             free = status.f_bavail * status.f_frsize
             raise StorageFailed(
-                f"cannot roll back: the workspace's disk has {free} bytes free, {wanted} are needed; nothing was changed",
+                f"cannot write {wanted} bytes: the workspace's disk has {free} bytes free; nothing was changed",
                 hint="free some space on the workspace's disk, then run the same command again",
             )
         if status.f_files and len(self.layout.staged) + len(self.created) > status.f_favail:
-            raise StorageFailed("cannot roll back: the workspace's disk has too few inodes free; nothing was changed")
+            raise StorageFailed("cannot write: the workspace's disk has too few inodes free; nothing was changed")
 
     def _stage(self, path: bytes, node: AnyNode) -> None:
         home = self.home(path)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.cli import Result, run
-from support.oracle import Snapshot, difference, snapshot
 
 from casnap import CheckpointManager
+from support.cli import Result, run
+from support.oracle import Snapshot, difference, snapshot
 
 root_only = pytest.mark.skipif(os.geteuid() != 0, reason="mounting takes root")
 

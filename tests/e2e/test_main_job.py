@@ -10,6 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+
 from support.cli import run
 from support.oracle import difference, inodes, snapshot
 from support.trees import make_tree, mutate

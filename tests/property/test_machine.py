@@ -10,6 +10,8 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from casnap import CheckpointManager, NotFound, Refused
 from support.model import (
     Dir,
     History,
@@ -21,13 +23,10 @@ from support.model import (
     below,
     clone,
     limited,
-    parent_of,
     shape,
     shape_on_disk,
 )
 from support.oracle import snapshot
-
-from casnap import CheckpointManager, NotFound, Refused
 
 NAMES = st.sampled_from([b"a", b"b", b"c.txt", b"\xff", "ü".encode(), b"-n", b"sp ace"])
 CONTENTS = st.one_of(st.sampled_from([b"", b"one", b"two", b"six"]), st.integers(0, 3).map(lambda n: bytes([n]) * 5000))

@@ -78,7 +78,7 @@ class Rows:
         if ws:
             for begun in ws["open"]:
                 if begun[0] == op.begin and op.result != "failed":
-                    ws |= {"head": begun[3], "undo": begun[4]}
+                    ws |= {"head": self.survivor(begun[3]), "undo": begun[4]}
             ws["open"] = [begun for begun in ws["open"] if begun[0] > op.begin]
 
     def _row(self, op: Any, id: str, **facts: Any) -> None:

@@ -50,7 +50,7 @@ def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     return inherited | own | dict(extra or {})
 
 
-_NOT_INHERITED = ("CASNAP_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_", "OPENCODE")
+_NOT_INHERITED = ("PYTHONDONTWRITEBYTECODE", "CASNAP_", "XDG_", "CLAUDE", "CODEX_", "GEMINI_", "OPENCODE")
 
 
 def run(

@@ -14,12 +14,12 @@ from pathlib import Path
 import pyfastcdc  # noqa: F401  # an ordinary user may be unable to reach what is imported late
 import pytest
 import sqlite_utils  # noqa: F401
-from support.oracle import difference, inodes, snapshot
-from support.scanning import NOBODY, as_nobody
 
 from casnap import CheckpointManager, Damage, StorageFailed
 from casnap.fs import placing
 from casnap.workspace.staging import Staging
+from support.oracle import difference, inodes, snapshot
+from support.scanning import NOBODY, as_nobody
 
 
 @pytest.fixture
@@ -205,7 +205,7 @@ def test_what_is_written_while_a_file_is_replaced_is_kept_in_a_further_safety_ch
     nested(workspace / "d")
     manager.create("one")
     (workspace / "d" / "in" / "deep" / "f").write_text("two")
-    writer = open(workspace / "d" / "in" / "deep" / "f", "a")
+    writer = (workspace / "d" / "in" / "deep" / "f").open("a")
     replace = placing.replace
 
     def replace_while_written(source: tuple[int, bytes], target: tuple[int, bytes]) -> None:

@@ -124,6 +124,13 @@ def test_a_partial_rollback_counts_and_a_failed_one_does_not(log: Log, result: s
     assert log.workspace.open == ()
 
 
+def test_a_target_that_was_deleted_meanwhile_does_not_become_head(log: Log) -> None:
+    begun = _begin(log, target=B, head_after=B)
+    log.do(CheckpointsDeleted, ids=(B,))
+    log.do(RollbackEnded, begin=begun.seq, result="done")
+    assert log.head == A
+
+
 def test_a_checkpoint_that_serves_as_safety_is_not_made_again(log: Log) -> None:
     _begin(log, made=False, safety=C, undo_safety=C)
     assert log.tables.checkpoints.get(bytes.fromhex(SAFETY)) is None
