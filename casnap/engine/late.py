@@ -57,7 +57,7 @@ class LateWrites:
         late = CheckpointObject(
             workspace=row.id,
             root=root,
-            parent=point.safety,
+            parent=row.head,
             message="written by others while the rollback ran",
             metadata=described(None),
             scan_started=recorded.scan_ended,

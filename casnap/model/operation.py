@@ -94,7 +94,7 @@ class RollbackEnded(Operation, frozen=True, kw_only=True, tag="rollback-end"):
     """How a rollback came out: ``done``, ``partial`` or ``failed`` (nothing was changed).
 
     ``begin`` is the seq of its begin line. ``late`` is a further safety checkpoint with what others wrote
-    while the rollback ran, its parent being ``late_parent``.
+    while the rollback ran; its parent is head as it was until then.
     """
 
     workspace: str

@@ -97,7 +97,7 @@ class ObjectReader:
         try:
             record = self.files.record(written.pack, written.index)
             entries = decode_indexed(record)
-            if all(written.start <= entry.offset < written.index for entry in entries):
+            if not entries or (written.start <= entries[0].offset and entries[-1].offset < written.index):  # sorted
                 return entries
         except Damage:
             pass
