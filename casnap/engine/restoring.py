@@ -15,11 +15,12 @@ from casnap.engine.sinks import MemorySink
 from casnap.errors import CasnapError, StorageFailed
 from casnap.fs import placing
 from casnap.fs.directories import Directories
-from casnap.fs.durable import sync_filesystem
+from casnap.fs.durable import sync_filesystem, sync_names
 from casnap.model.operation import AnyOperation, RollbackEnded
 from casnap.model.paths import split
 from casnap.model.plan import Plan
 from casnap.model.report import Problem
+from casnap.model.tree import Directory
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.layout import lay_out
@@ -81,7 +82,7 @@ class Restoring:
         switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
         outcome = switch.run()
         left_alone = tuple(outcome.left_alone) + self._differences({problem.path for problem in outcome.left_alone})
-        self._sync()
+        self._sync(staging)
         self._end("partial" if left_alone else "done")
         return left_alone, tuple(outcome.problems)
 
@@ -108,9 +109,15 @@ class Restoring:
             save_cache(self.context, self.row, after, mirrors=self.mirrors)
         return differing
 
-    def _sync(self) -> None:
+    def _sync(self, staging: Staging) -> None:
+        layout = staging.layout
         try:
-            sync_filesystem(self.directories.root_fd)
+            if not staging.synced or any(not isinstance(node, Directory) for node in layout.repaired.values()):
+                sync_filesystem(self.directories.root_fd)
+                return
+            for path in {*layout.parents(), *layout.directories, *layout.repaired, *staging.tops}:
+                with contextlib.suppress(OSError):  # a directory that is gone has no names
+                    sync_names(self.directories.fd(path))
         except StorageFailed as error:
             raise StorageFailed(
                 f"{error.message}; the workspace is changed, but may not survive a power loss"

@@ -71,6 +71,14 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         view = view[os.write(fd, view) :]
 
 
+def sync_names(fd: int) -> None:
+    """Force out the names in an open directory, and its own metadata."""
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        raise failed("sync a directory of", "the workspace", error) from error
+
+
 def sync_filesystem(fd: int) -> None:
     """Force out everything written to the file system that ``fd`` lies on."""
     import ctypes

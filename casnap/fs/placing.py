@@ -28,10 +28,10 @@ def make_root(path: bytes) -> None:
     os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
 
-def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse: bool) -> None:
+def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse: bool, sync: bool) -> None:
     """Create a file that only its owner may read, with the bytes of ``pieces``.
 
-    With ``sparse``, runs of zero bytes become holes.
+    With ``sparse``, runs of zero bytes become holes; with ``sync`` the bytes are forced out to the disk.
     """
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=directory)
     try:
@@ -40,6 +40,8 @@ def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse:
         else:
             for piece in pieces:
                 write_all(fd, piece)
+        if sync:
+            os.fdatasync(fd)
     finally:
         os.close(fd)
 

@@ -25,6 +25,10 @@ from casnap.workspace.temporaries import temporary_name
 OWNER_MAY_CHANGE = 0o700
 """Permission bits that a directory needs for its owner to change what is in it."""
 
+SYNCED_SINGLY = 64
+"""Up to this many new inodes are forced out one by one; above, the whole file system is, which also writes what
+others have left there."""
+
 Content = Callable[[File], Iterator[bytes]]
 """Gives a file's bytes in pieces, each checked against its name."""
 
@@ -52,6 +56,7 @@ class Staging:
         self.content = content
         self.progress = progress
         self.created = frozenset(layout.directories)
+        self.synced = len(layout.staged) <= SYNCED_SINGLY
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
         self.loosened: dict[bytes, Signature] = {}
         self.faults: list[Problem] = []
@@ -102,7 +107,7 @@ class Staging:
         name = b"%d" % len(self.staged)
         directory = self.directories.fd(home)
         if isinstance(node, File):
-            placing.create_file(directory, name, self._checked(path, node), sparse=_is_sparse(node))
+            placing.create_file(directory, name, self._checked(path, node), sparse=_is_sparse(node), sync=self.synced)
         else:
             placing.create_special(directory, name, node)
         self.staged[path] = (home, name)

@@ -16,7 +16,9 @@ import pytest
 import sqlite_utils  # noqa: F401
 
 from casnap import CheckpointManager, Damage, StorageFailed
+from casnap.engine import restoring
 from casnap.fs import placing
+from casnap.store.store import Store
 from casnap.workspace.staging import Staging
 from support.oracle import difference, inodes, snapshot
 from support.scanning import NOBODY, as_nobody
@@ -370,6 +372,29 @@ def test_a_preview_says_what_the_rollback_does_and_changes_nothing(
     report = manager.rollback("one")
     assert [(c.path, c.kind) for c in preview.changes] == [(c.path, c.kind) for c in report.changes]
     assert [c.path for c in report.changes] == [b"d/in", b"d/in/deep", b"d/in/deep/f", b"f", b"new"]
+
+
+@pytest.mark.parametrize(("files", "each"), [(3, True), (100, False)])
+def test_what_was_written_is_forced_out_before_the_outcome_is_recorded(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, files: int, each: bool
+) -> None:
+    for text in ("one", "two"):
+        for number in range(files):
+            (workspace / f"f{number}").write_text(text)
+        manager.create(text)
+    acts: list[str] = []
+    fdatasync, append = os.fdatasync, type(manager._find()[0].store).commit
+    monkeypatch.setattr(os, "fdatasync", lambda fd: acts.append("file") or fdatasync(fd))
+    monkeypatch.setattr(restoring, "sync_names", lambda fd: acts.append("names"))
+    monkeypatch.setattr(restoring, "sync_filesystem", lambda fd: acts.append("file system"))
+    monkeypatch.setattr(Store, "commit", lambda *args, **more: acts.append("commit") or append(*args, **more))
+    manager.rollback("one")
+    begun, ended = [index for index, act in enumerate(acts) if act == "commit"]
+    between = acts[begun + 1 : ended]
+    assert between.count("names") == (1 if each else 0)
+    assert between.count("file system") == (0 if each else 1)
+    assert between.index("names" if each else "file system") == len(between) - 1
+    assert between.count("file") == 1 + (files if each else 0)  # the begin line, and each new file
 
 
 def test_an_undo_goes_back_to_a_head_that_survives(workspace: Path, manager: CheckpointManager) -> None:
