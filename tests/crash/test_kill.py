@@ -24,7 +24,7 @@ Trees = dict[str, Snapshot]
 def kill_after(seconds: float, *args: str | Path) -> bool:
     """Run a command and kill it; whether the kill came in time."""
     child = subprocess.Popen(
-        [sys.executable, "-m", "casnap", *map(str, args)],
+        [sys.executable, "-P", "-m", "casnap", *map(str, args)],
         env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
