@@ -35,8 +35,7 @@ Do not change or delete anything in here by hand. Everything but the packs and
 the operation log (oplog) can be made anew from those two.
 
   casnap list --all     what is in it
-  casnap check          whether it is whole
-  casnap help           everything else
+  casnap --help         everything else
 """
 
 
