@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from support.cli import environment, run
 
 INTERRUPTED_IN_COMMIT = """
