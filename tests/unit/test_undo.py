@@ -1,0 +1,219 @@
+"""Heads, undo and interruptions: what a rollback does to the history, not to the files alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from casnap import CheckpointManager
+from casnap.store.state import State
+from casnap.workspace.cache import load_cache
+from casnap.workspace.reader import Reader
+from casnap.workspace.switching import Switch
+from support.oracle import difference, inodes, snapshot
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    directory = tmp_path / "workspace"
+    directory.mkdir()
+    return directory
+
+
+@pytest.fixture
+def manager(workspace: Path) -> Iterator[CheckpointManager]:
+    with CheckpointManager(workspace) as found:
+        yield found
+
+
+def test_rolling_back_to_a_safety_checkpoint_makes_its_parent_head(workspace: Path, manager: CheckpointManager) -> None:
+    for name in ("one", "two"):
+        (workspace / "f").write_text(name)
+        manager.create(name)
+    (workspace / "f").write_text("dirty")
+    safety = manager.rollback("one").safety
+    assert safety is not None
+    assert safety.parent == manager.show("two").id
+    manager.rollback(safety.id)
+    assert (workspace / "f").read_text() == "dirty"
+    assert manager.show().name == "two"
+    assert manager.create("three").parent == manager.show("two").id
+
+
+def interrupt(manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, revision: str, after: int) -> None:
+    """Begin a rollback and die after so many acts of the switch, as a kill would."""
+    acts: list[str] = []
+    for name in ("_remove", "_place", "_join"):
+
+        def counted(self: Switch, *args: object, _act: object = getattr(Switch, name)) -> None:
+            if len(acts) == after:
+                raise SystemExit
+            acts.append("act")
+            _act(self, *args)  # type: ignore[operator]
+
+        monkeypatch.setattr(Switch, name, counted)
+    with pytest.raises(SystemExit):
+        manager.rollback(revision)
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 5])
+@pytest.mark.parametrize("how", ["recover", "the same rollback", "another rollback", "undo", "checkpoint, recover"])
+def test_an_interrupted_rollback_is_gone_on_with(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, how: str, after: int
+) -> None:
+    trees = {}
+    for text in ("one", "two"):
+        for number in range(4):
+            (workspace / f"f{number}").write_text(f"{text} {number}")
+        manager.create(text)
+        trees[text] = snapshot(workspace)
+    for number in range(3):
+        (workspace / f"new{number}").write_text("in no checkpoint")
+    dirty = snapshot(workspace)
+    interrupt(manager, monkeypatch, "one", after)
+    assert [name for name in os.listdir(workspace) if name.startswith(".casnap-")]
+    interrupted = manager.status().interrupted
+    assert interrupted is not None
+    assert interrupted.target == manager.show("one").id
+    match how:
+        case "recover" | "checkpoint, recover":
+            if how != "recover":
+                assert manager.create("between").step == 3
+            report = manager.recover().rollback
+            assert report is not None
+            assert report.complete
+        case "the same rollback":
+            assert manager.rollback("one").complete
+        case "another rollback":
+            assert manager.rollback("two").complete
+            assert difference(trees["two"], snapshot(workspace)) == []
+        case "undo":
+            assert manager.undo().complete
+            assert difference(dirty, snapshot(workspace)) == []
+    assert manager.status().interrupted is None
+    assert not [name for name in os.listdir(workspace) if name.startswith(".casnap-")]
+    if how in ("recover", "the same rollback"):
+        assert difference(trees["one"], snapshot(workspace)) == []
+        assert manager.undo().complete
+        assert difference(dirty, snapshot(workspace)) == []
+        assert manager.show().name == "two"
+
+
+def test_a_file_that_looks_like_a_temporary_one_is_captured_and_kept(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    (workspace / ".casnap-abcdef012345-0").write_text("the user's own")
+    (workspace / "f").write_text("one")
+    manager.create("one")
+    first = snapshot(workspace)
+    (workspace / ".casnap-abcdef012345-0").unlink()
+    (workspace / "f").write_text("two")
+    manager.rollback("one")
+    assert difference(first, snapshot(workspace)) == []
+
+
+def test_a_safety_checkpoint_is_made_when_only_hard_links_differ_from_head(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    (workspace / "a").write_text("same")
+    os.link(workspace / "a", workspace / "b")
+    manager.create("one")
+    status = os.stat(workspace)
+    shutil.copy2(workspace / "b", workspace / "copy")
+    os.replace(workspace / "copy", workspace / "b")
+    os.utime(workspace, ns=(status.st_atime_ns, status.st_mtime_ns))
+    second = snapshot(workspace)
+    report = manager.rollback("one")
+    assert report.safety is not None
+    assert report.safety.safety
+    assert os.path.samefile(workspace / "a", workspace / "b")
+    manager.undo()
+    assert difference(second, snapshot(workspace)) == []
+
+
+def test_of_the_names_of_one_inode_those_that_stay_together_keep_it(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    (workspace / "a").write_text("same")
+    os.link(workspace / "a", workspace / "b")
+    (workspace / "z").write_text("same")
+    manager.create("one")
+    first, before = snapshot(workspace), inodes(workspace)
+    (workspace / "z").unlink()
+    os.link(workspace / "a", workspace / "z")
+    manager.rollback("one")
+    assert difference(first, snapshot(workspace)) == []
+    after = inodes(workspace)
+    assert (after[b"a"][0], after[b"b"][0]) == (before[b"a"][0], before[b"b"][0])
+
+
+def test_names_move_from_one_hard_link_group_to_another(workspace: Path, manager: CheckpointManager) -> None:
+    (workspace / "a").write_text("first")
+    os.link(workspace / "a", workspace / "n")
+    (workspace / "w").write_text("other")
+    os.link(workspace / "w", workspace / "y")
+    manager.create("one")
+    first = snapshot(workspace)
+    (workspace / "n").unlink()
+    (workspace / "y").unlink()
+    os.link(workspace / "a", workspace / "y")
+    second = snapshot(workspace)
+    report = manager.rollback("one")
+    assert report.left_alone == ()
+    assert difference(first, snapshot(workspace)) == []
+    assert manager.undo().left_alone == ()
+    assert difference(second, snapshot(workspace)) == []
+
+
+def test_an_undeleted_checkpoint_whose_name_is_taken_comes_back_unnamed(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    first = manager.create("name")
+    manager.delete("name")
+    second = manager.create("name")
+    report = manager.undelete(first.id)
+    assert (report.checkpoint.name, report.name_lost) == (None, "name")
+    assert manager.show("name").id == second.id
+    manager.delete(first.id)
+    manager.delete("name")
+    assert manager.undelete(second.id).checkpoint.name == "name"
+
+
+def test_the_cache_after_a_rollback_mirrors_the_checkpoint_that_was_restored(
+    workspace: Path, manager: CheckpointManager, home: Path
+) -> None:
+    for name in ("one", "two"):
+        (workspace / "f").write_text(name)
+        manager.create(name)
+    manager.rollback("one")
+    context, found = manager._find()
+    path = next((home / "store" / "cache").glob(f"{found.id}*"))
+    cache = load_cache(path, store=context.store.id, workspace=found.id, boot=context.boot)
+    assert cache is not None
+    assert cache.checkpoint.hex() == manager.show("one").id
+
+
+def test_what_only_a_deleted_checkpoint_held_is_looked_up_and_read_again(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "f").write_text("one")
+    manager.create("one")
+    reads: list[int] = []
+    read, present = Reader.read, State.present
+    monkeypatch.setattr(Reader, "read", lambda self, *args: reads.append(1) or read(self, *args))
+    manager.create("two")
+    assert reads == []
+    manager.delete("one", "two")
+    manager.create("three")
+    assert reads == []  # looked up, and there
+    manager.delete("three")
+    monkeypatch.setattr(State, "present", lambda self, keys: set())  # as if gc had freed it
+    manager.create("four")
+    assert reads == [1]
+    monkeypatch.setattr(State, "present", present)
+    assert manager.verify("four")
