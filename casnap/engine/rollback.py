@@ -5,9 +5,10 @@ Lock, look, take the safety checkpoint, plan, check, stage, switch, verify, reco
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
-from casnap.engine.compare import plan_between
+from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of, tree_of
 from casnap.engine.request import Request
@@ -70,11 +71,15 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
     row = workspace_row(context.store.state(), workspace)
     started = context.clock.now()
     sink = MemorySink(context.store)
-    with peek_root(row) as directories:
-        live = scan_workspace(context, row, directories, sink)
-    plan = plan_between(live.view(sink), tree_of(context, request.target), request.paths)
-    report = _report(request, plan, workspace_row(context.store.state(), workspace).head, context.clock.now() - started)
-    return replace(report, preview=True, problems=live.problems)
+    live = TreeView(context.store, None)
+    problems: tuple[Problem, ...] = ()
+    if os.path.lexists(row.path):  # a directory that is gone will be made anew
+        with peek_root(row) as directories:
+            found = scan_workspace(context, row, directories, sink)
+        live, problems = found.view(sink), found.problems
+    plan = plan_between(live, tree_of(context, request.target), request.paths)
+    report = _report(request, plan, row.head, context.clock.now() - started)
+    return replace(report, preview=True, problems=problems)
 
 
 def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, safety: bool = True) -> RollbackReport:

@@ -19,6 +19,7 @@ from casnap.model.change import Change
 from casnap.model.paths import components, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, AnyNode, Directory
+from casnap.workspace.reader import open_file
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
 
@@ -149,20 +150,17 @@ class Switch:
     def _guarded(self, path: bytes) -> Iterator[None]:
         """Let an entry go only if it is as the safety checkpoint saw it; keep what is written meanwhile."""
         expected = self._expected(path)
-        fd = self._open_old(path, expected)
+        fd, readable = self._open_old(path, expected)
         try:
-            seen = os.fstat(fd) if fd >= 0 else self._lstat(path)
-            if seen is None or not expected.matches(seen):
+            if not expected.matches(os.fstat(fd)):
                 raise _LeftAlone("changed after the safety checkpoint was taken")
             yield
-            if fd >= 0:
-                after = signature_of(os.fstat(fd))
-                if not _same_content(expected, after):
-                    self.late(path, fd)
-                self._seen[after.device, after.inode] = after
+            after = signature_of(os.fstat(fd))
+            if readable and not _same_content(expected, after):
+                self.late(path, fd)
+            self._seen[after.device, after.inode] = after
         finally:
-            if fd >= 0:
-                os.close(fd)
+            os.close(fd)
 
     def _lstat(self, path: bytes) -> os.stat_result | None:
         try:
@@ -175,16 +173,20 @@ class Switch:
         signature = self.staging.signatures[path]
         return self._seen.get((signature.device, signature.inode), signature)
 
-    def _open_old(self, path: bytes, expected: Signature) -> int:
-        if not stat.S_ISREG(expected.mode):
-            return -1
-        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    def _open_old(self, path: bytes, expected: Signature) -> tuple[int, bool]:
+        """The entry itself, and whether its bytes can be read; what cannot be read can still be looked at."""
+        parent, name = self._parent(path), split(path)[1]
         try:
-            return os.open(split(path)[1], flags, dir_fd=self._parent(path))
+            if stat.S_ISREG(expected.mode):
+                with contextlib.suppress(PermissionError):
+                    return open_file(parent, name), True
+            return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), False
         except FileNotFoundError:
             raise _LeftAlone("vanished after the safety checkpoint was taken") from None
-        except OSError:
-            return -1
+        except OSError as error:
+            if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket by now
+                raise _LeftAlone("changed after the safety checkpoint was taken") from None
+            raise
 
     # -- metadata ------------------------------------------------------------------------------------------
 

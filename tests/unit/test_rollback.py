@@ -374,6 +374,36 @@ def test_a_preview_says_what_the_rollback_does_and_changes_nothing(
     assert [c.path for c in report.changes] == [b"d/in", b"d/in/deep", b"d/in/deep/f", b"f", b"new"]
 
 
+def test_a_preview_works_where_the_directory_is_gone(workspace: Path, manager: CheckpointManager) -> None:
+    full(workspace / "d")
+    manager.create("one")
+    shutil.rmtree(workspace)
+    preview = manager.rollback("one", preview=True)
+    assert [change.path for change in preview.changes] == [b"", b"d", b"d/f"]
+    assert not workspace.exists()
+    manager.rollback("one")
+    assert (workspace / "d" / "f").read_text() == "in a directory"
+
+
+def test_hard_linked_links_and_pipes_are_joined_and_split_again(workspace: Path, manager: CheckpointManager) -> None:
+    for name, kind in (("l", "link to a file"), ("p", "pipe")):
+        KINDS[kind](workspace / f"{name}1")
+        for number in (2, 3):
+            os.link(workspace / f"{name}1", workspace / f"{name}{number}", follow_symlinks=False)
+    manager.create("one")
+    first = snapshot(workspace)
+    for name, kind in (("l", "link to a file"), ("p", "pipe")):
+        for number in (1, 3):
+            (workspace / f"{name}{number}").unlink()
+            KINDS[kind](workspace / f"{name}{number}")
+        os.link(workspace / f"{name}2", workspace / f"{name}9", follow_symlinks=False)
+    second = snapshot(workspace)
+    assert manager.rollback("one").left_alone == ()
+    assert difference(first, snapshot(workspace)) == []
+    assert manager.undo().left_alone == ()
+    assert difference(second, snapshot(workspace)) == []
+
+
 @pytest.mark.parametrize(("files", "each"), [(3, True), (100, False)])
 def test_what_was_written_is_forced_out_before_the_outcome_is_recorded(
     workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, files: int, each: bool
