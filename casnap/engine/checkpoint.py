@@ -72,7 +72,7 @@ def make_checkpoint(
         created=True,
         seconds=_elapsed(context, live),
         problems=live.problems,
-        notes=_notes(row),
+        notes=live.notes + _notes(row),
         first_look=None if row.head or row.last_step else _first_look(context, live),
     )
 

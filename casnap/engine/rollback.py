@@ -89,6 +89,7 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
     with locked_root(context, workspace, request.verb, required=safety) as (row, directories, notes):
         sink = MemorySink(context.store)
         look = scan_workspace(context, row, directories, sink)
+        notes += look.notes
         plan = plan_between(look.view(sink), target, request.paths)
         if not safety:
             restoring = Restoring(context, row, directories, look, plan, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from casnap.errors import StorageFailed
 from casnap.fs.directories import Directories
 from casnap.fs.durable import write_whole
 from casnap.model.objects import ObjectSink, ObjectSource
+from casnap.model.paths import ROOT
 from casnap.model.plan import LinkGroups
 from casnap.model.report import Problem
 from casnap.model.tree import Directory, OmitReason
@@ -28,12 +30,14 @@ from casnap.workspace.signature import Signature
 class LiveScan:
     """A workspace as it was found, and what had to be read for that.
 
-    ``news`` says that the saved cache does not hold all of it.
+    ``news`` says that the saved cache does not hold all of it, ``replaced`` that another directory than the
+    cache knows stands at the workspace's path.
     """
 
     found: Scan
     ahead: ReadingAhead
     news: bool
+    replaced: bool = False
 
     @property
     def root(self) -> Directory:
@@ -59,6 +63,13 @@ class LiveScan:
     def skipped(self) -> list[tuple[bytes, OmitReason]]:
         """What was left out, and why."""
         return self.found.skipped
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a person should hear about the workspace as a whole."""
+        if not self.replaced:
+            return ()
+        return ("another directory stands at this path since the last look: it is taken for the workspace",)
 
     def view(self, source: ObjectSource) -> TreeView:
         """The tree, its objects being in ``source``."""
@@ -136,7 +147,16 @@ def _scan(
         confirm=confirm,
         source=context.store,
     )
-    return LiveScan(found, told[0], news=found.cache.differs or confirm or (cache is not None and not cache.checkpoint))
+    news = found.cache.differs or confirm or (cache is not None and not cache.checkpoint)
+    return LiveScan(found, told[0], news, replaced=_is_replaced(cache, directories))
+
+
+def _is_replaced(cache: StatCache | None, directories: Directories) -> bool:
+    """Whether the root is another inode than the cache knows; inodes are reused, so this can miss, never err."""
+    known = cache.directories.get(ROOT) if cache else None
+    if known is None or known.signature is None:
+        return False
+    return known.signature.inode != os.fstat(directories.root_fd).st_ino
 
 
 def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: bytes) -> None:

@@ -91,7 +91,11 @@ class Directories:
 def _root_failed(path: bytes, error: OSError) -> CasnapError:
     name = os.fsdecode(path)
     if error.errno == errno.ENOENT:
-        return NotFound(f"cannot open workspace {name}: it does not exist")
+        return NotFound(
+            f"cannot open workspace {name}: it does not exist",
+            code="workspace-gone",
+            hint=f"bring it back with: casnap rollback -w {name}",
+        )
     if error.errno in (errno.ENOTDIR, errno.ELOOP):
         with contextlib.suppress(OSError):
             if stat.S_ISLNK(os.lstat(path).st_mode):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -102,6 +103,21 @@ def test_an_interrupted_rollback_is_gone_on_with(
         assert manager.undo().complete
         assert difference(dirty, snapshot(workspace)) == []
         assert manager.show().name == "two"
+
+
+def test_another_directory_at_the_path_is_taken_and_said(workspace: Path, manager: CheckpointManager) -> None:
+    (workspace / "f").write_text("one")
+    manager.create("one")
+    time.sleep(0.05)  # until the root's own stat can be believed
+    manager.create("again")
+    os.rename(workspace, workspace.with_name("moved"))  # kept, so that its inode is not used again
+    workspace.mkdir()
+    (workspace / "other").write_text("of the new directory")
+    report = manager.rollback("one")
+    assert any("another directory" in note for note in report.notes)
+    assert (workspace / "f").read_text() == "one"
+    manager.undo()
+    assert (workspace / "other").read_text() == "of the new directory"
 
 
 def test_a_file_that_looks_like_a_temporary_one_is_captured_and_kept(
