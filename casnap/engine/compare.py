@@ -69,7 +69,9 @@ def plan_between(old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None =
     """
     changes, protected = _Comparison(old, new).run()
     by_path = {change.path: change for change in changes}
-    _add_link_changes(old, new, by_path, {item.path for item in protected})
+    spared = {item.path for item in protected}
+    new_links = _without(new.links, spared)
+    _add_link_changes(old, new, new_links, by_path)
     if paths is not None:
         by_path = _limit(by_path, paths)
         protected = [item for item in protected if _in_scope(item.path, paths)]
@@ -79,7 +81,7 @@ def plan_between(old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None =
         protected=tuple(sorted(protected, key=lambda item: item.path)),
         blocked=blocked,
         old_links=old.links,
-        new_links=_limit_links(new.links, paths),
+        new_links=_limit_links(new_links, paths),
         whole=paths is None,
     )
 
@@ -198,15 +200,23 @@ def _content(node: AnyNode) -> object:
             return None
 
 
-def _add_link_changes(old: TreeView, new: TreeView, changes: dict[bytes, Change], protected: set[bytes]) -> None:
+def _without(groups: LinkGroups, spared: set[bytes]) -> LinkGroups:
+    """The groups less the names that are, or lie below, a spared path."""
+    if not spared:
+        return groups
+    kept = (tuple(path for path in group if spared.isdisjoint((path, *ancestors(path)))) for group in groups)
+    return tuple(group for group in kept if len(group) > 1)
+
+
+def _add_link_changes(old: TreeView, new: TreeView, new_links: LinkGroups, changes: dict[bytes, Change]) -> None:
     """Mark the paths that both trees have and whose hard-link group differs."""
-    before, after = set(old.links), set(new.links)
+    before, after = set(old.links), set(new_links)
     for path in sorted({path for group in before ^ after for path in group}):
         known = changes.get(path)
         if known is not None:
             if known.kind is ChangeKind.CHANGED:
                 changes[path] = Change(path, known.kind, known.old, known.new, known.aspects | Aspect.LINKS)
-        elif path not in protected:
-            entry = new.entry(path)
-            if entry is not None and not isinstance(entry, Omitted):
-                changes[path] = Change(path, ChangeKind.CHANGED, old.entry(path), entry, Aspect.LINKS)
+            continue
+        pair = old.entry(path), new.entry(path)
+        if not any(entry is None or isinstance(entry, Omitted) for entry in pair):
+            changes[path] = Change(path, ChangeKind.CHANGED, *pair, Aspect.LINKS)

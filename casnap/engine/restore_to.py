@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 
@@ -48,7 +49,19 @@ def restore_to(
     _require_empty(context, place)
     target = tree_of(context, checkpoint)
     _require_paths(target, checkpoint, paths)
-    _make(place)
+    made = _make(place)
+    try:
+        return _fill(context, checkpoint, target, place, paths)
+    except BaseException:
+        if made:
+            with contextlib.suppress(OSError):
+                placing.remove_root(place)
+        raise
+
+
+def _fill(
+    context: Context, checkpoint: Checkpoint, target: TreeView, place: bytes, paths: tuple[bytes, ...]
+) -> RestoreReport:
     with Directories(place) as directories:
         status = os.fstat(directories.root_fd)
         sink = MemorySink(context.store)
@@ -103,11 +116,15 @@ def _require_paths(target: TreeView, checkpoint: Checkpoint, paths: tuple[bytes,
             raise NotFound(f"no {escape(path)} in checkpoint {checkpoint.label}", code="no-such-path")
 
 
-def _make(place: bytes) -> None:
+def _make(place: bytes) -> bool:
+    """Create the directory where there is none; whether that was so."""
+    if os.path.lexists(place):
+        return False
     try:
         placing.make_root(place)
     except OSError as error:
         raise StorageFailed(f"cannot create {escape(place)}: {error.strerror}") from error
+    return True
 
 
 def _empty_root(sink: MemorySink, status: os.stat_result, fd: int) -> Directory:

@@ -64,19 +64,11 @@ class Restoring:
         Returns:
             Paths that were left alone, and metadata that could not be set.
         """
-        staging = Staging(
-            self.directories,
-            lay_out(self.plan, self.live.signatures),
-            self.live.signatures,
-            nonce=self.point.nonce if self.point else secrets.token_hex(6),
-            content=lambda file: pieces(self.target.source, file),
-            progress=self.context.progress,
-        )
         try:
-            require_contents(self.context.store, staging.layout.staged.items())
-            staging.stage()
-        except CasnapError:
-            self._end("failed")
+            staging = self._stage()
+        except BaseException:  # whatever it was, nothing is changed: the intent must not stay open
+            with contextlib.suppress(CasnapError):
+                self._end("failed")
             raise
         self._remove_leftovers()
         switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
@@ -85,6 +77,19 @@ class Restoring:
         self._sync(staging)
         self._end("partial" if left_alone else "done")
         return left_alone, tuple(outcome.problems)
+
+    def _stage(self) -> Staging:
+        staging = Staging(
+            self.directories,
+            lay_out(self.plan, self.live.signatures),
+            self.live.signatures,
+            nonce=self.point.nonce if self.point else secrets.token_hex(6),
+            content=lambda file: pieces(self.target.source, file),
+            progress=self.context.progress,
+        )
+        require_contents(self.context.store, staging.layout.staged.items())
+        staging.stage()
+        return staging
 
     def _remove_leftovers(self) -> None:
         """What an interrupted rollback had staged: its bytes are in the store."""
@@ -105,7 +110,8 @@ class Restoring:
             for change in rest.visible
             if change.path not in known and (self.plan.whole or change.path in planned)
         )
-        if self.plan.whole and not known and not differing and self.point:
+        if self.point and self.target.root and after.root.tree == self.target.root.tree:
+            # every tree of it is in the store, which those of a scan that only looks need not be
             save_cache(self.context, self.row, after, mirrors=self.mirrors)
         return differing
 

@@ -17,7 +17,9 @@ from casnap.engine.roots import locked_root, peek_root
 from casnap.engine.safety import begin, begin_needed
 from casnap.engine.scanning import scan_workspace
 from casnap.engine.sinks import MemorySink
+from casnap.errors import NotFound
 from casnap.model.checkpoint import Checkpoint
+from casnap.model.paths import escape
 from casnap.model.plan import Plan
 from casnap.model.report import Problem, RollbackReport, WorkspaceInfo
 from casnap.model.tree import NANOSECONDS
@@ -71,13 +73,15 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
     row = workspace_row(context.store.state(), workspace)
     started = context.clock.now()
     sink = MemorySink(context.store)
+    target = tree_of(context, request.target)
     live = TreeView(context.store, None)
     problems: tuple[Problem, ...] = ()
     if os.path.lexists(row.path):  # a directory that is gone will be made anew
         with peek_root(row) as directories:
             found = scan_workspace(context, row, directories, sink)
         live, problems = found.view(sink), found.problems
-    plan = plan_between(live, tree_of(context, request.target), request.paths)
+    _require_paths(request, live, target)
+    plan = plan_between(live, target, request.paths)
     report = _report(request, plan, row.head, context.clock.now() - started)
     return replace(report, preview=True, problems=problems)
 
@@ -90,6 +94,7 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
         sink = MemorySink(context.store)
         look = scan_workspace(context, row, directories, sink)
         notes += look.notes
+        _require_paths(request, look.view(sink), target)
         plan = plan_between(look.view(sink), target, request.paths)
         if not safety:
             restoring = Restoring(context, row, directories, look, plan, target)
@@ -111,10 +116,19 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
         return _finished(report, left_alone, problems + point.live.problems, notes)
 
 
+def _require_paths(request: Request, live: TreeView, target: TreeView) -> None:
+    """A path that neither side knows is a slip of the pen; what an interrupted run was limited to need not exist."""
+    for path in request.paths or ():
+        if request.verb == "rollback" and live.entry(path) is None and target.entry(path) is None:
+            raise NotFound(
+                f"no {escape(path)}: neither in checkpoint {request.target.label} nor in the workspace",
+                code="no-such-path",
+                hint="see what it holds with: casnap show --files",
+            )
+
+
 def _report(request: Request, plan: Plan, head: bytes, elapsed: int) -> RollbackReport:
-    hidden = [
-        Problem(item.path, "cannot be read now, so it is left alone") for item in plan.protected if item.hides_a_change
-    ]
+    hidden = [Problem(item.path, item.reason.words) for item in plan.protected if item.is_left_alone]
     blocked = [Problem(c.path, "holds something that no checkpoint has") for c in plan.blocked if c.new is not None]
     return RollbackReport(
         verb=request.verb,
@@ -124,7 +138,7 @@ def _report(request: Request, plan: Plan, head: bytes, elapsed: int) -> Rollback
         safety=None,
         head=head.hex() or None,
         left_alone=tuple(hidden + blocked),
-        kept=tuple(item.path for item in plan.protected),
+        kept=tuple(item.path for item in plan.protected if not item.is_left_alone),
         seconds=elapsed / NANOSECONDS,
     )
 

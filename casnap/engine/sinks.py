@@ -18,21 +18,24 @@ class MemorySink:
         self.store = store
         self.missing_bytes = 0
         self._objects: dict[ObjectKey, bytes] = {}
-        self._missing: set[ObjectKey] = set()
+        self._counted: set[ObjectKey] = set()
+        self._stored: set[ObjectKey] = set()
 
     def put(self, key: ObjectKey, data: bytes) -> None:
         """Keep an object, or count a chunk that the store does not hold."""
         if key.kind is not ObjectKind.CHUNK:
             self._objects[key] = data
-        elif key not in self._missing and not self.store.present([key]):
-            self._missing.add(key)
+        elif key not in self._counted and not self.present([key]):
+            self._counted.add(key)
             self.missing_bytes += len(data)
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those that the store holds, or that were put."""
         wanted = set(keys)
-        known = {key for key in wanted if key in self._objects or key in self._missing}
-        return known | self.store.present(wanted - known)
+        known = {key for key in wanted if key in self._objects or key in self._counted or key in self._stored}
+        stored = self.store.present(wanted - known)
+        self._stored |= stored
+        return known | stored
 
     def read(self, key: ObjectKey) -> bytes:
         """An object that was put, else the store's."""

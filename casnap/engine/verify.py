@@ -16,7 +16,7 @@ from casnap.model.checkpoint import Checkpoint
 from casnap.model.operation import AnyOperation, Verified
 from casnap.model.plan import Plan
 from casnap.model.report import Problem, VerifyReport, WorkspaceInfo
-from casnap.model.tree import OmitReason
+from casnap.model.tree import Omitted
 from casnap.store.state import State
 from casnap.store.store import Commit
 
@@ -32,12 +32,12 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
     with peek_root(row) as directories:
         live = scan_workspace(context, row, directories, sink, trusted=False)
     plan = plan_between(tree_of(context, checkpoint), live.view(sink))
-    changes = (plan.changes if times else plan.visible) + plan.blocked + _unreadable(plan)
+    changes = (plan.changes if times else plan.visible) + plan.blocked + _obstructed(plan)
     report = VerifyReport(
         checkpoint=checkpoint,
         digest=live.root.digest.hex(),
         changes=tuple(sorted(changes, key=lambda change: change.path)),
-        omitted=tuple(Problem(path, reason.name.lower().replace("_", " ")) for path, reason in live.skipped),
+        omitted=tuple(Problem(path, reason.words) for path, reason in live.skipped),
         problems=live.problems,
     )
     if context.store.writable:
@@ -46,11 +46,12 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
     return report
 
 
-def _unreadable(plan: Plan) -> tuple[Change, ...]:
+def _obstructed(plan: Plan) -> tuple[Change, ...]:
+    """What the checkpoint holds and cannot be looked at, since something that is not captured stands there."""
     return tuple(
         Change(item.path, ChangeKind.CHANGED, item.old, item.new, Aspect.CONTENT)
         for item in plan.protected
-        if item.reason is OmitReason.UNREADABLE and type(item.old) is not type(item.new)
+        if isinstance(item.new, Omitted) and not isinstance(item.old, Omitted) and item.reason.obstructs
     )
 
 

@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections import OrderedDict
+from collections.abc import Iterator
 from types import TracebackType
 
 from casnap.errors import CasnapError, NotFound, Refused, Usage
@@ -35,7 +36,7 @@ class Directories:
         self.root_path = root_path
         self._open: OrderedDict[bytes, int] = OrderedDict()
         try:
-            self.root_fd = os.open(root_path, _FLAGS)
+            self.root_fd = _open_directory(root_path)
         except OSError as error:
             raise _root_failed(root_path, error) from error
 
@@ -60,8 +61,17 @@ class Directories:
             fd = self._enter(fd, below)
         return fd
 
+    @contextlib.contextmanager
+    def held(self, path: bytes) -> Iterator[int]:
+        """A descriptor that stays valid to the end of the with block, whatever else is asked for meanwhile."""
+        fd = os.dup(self.fd(path))
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
     def _enter(self, parent_fd: int, path: bytes) -> int:
-        fd = os.open(split(path)[1], _FLAGS, dir_fd=parent_fd)
+        fd = _open_directory(split(path)[1], parent_fd)
         self._open[path] = fd
         if len(self._open) > OPEN_LIMIT:
             os.close(self._open.popitem(last=False)[1])
@@ -86,6 +96,16 @@ class Directories:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _open_directory(name: bytes, parent_fd: int | None = None) -> int:
+    """Open a directory, and where that is allowed leave its access time alone: only its owner may."""
+    try:
+        return os.open(name, _FLAGS | os.O_NOATIME, dir_fd=parent_fd)
+    except PermissionError as error:
+        if error.errno != errno.EPERM:
+            raise
+        return os.open(name, _FLAGS, dir_fd=parent_fd)
 
 
 def _root_failed(path: bytes, error: OSError) -> CasnapError:

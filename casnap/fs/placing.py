@@ -28,6 +28,11 @@ def make_root(path: bytes) -> None:
     os.makedirs(path, DIRECTORY_MODE, exist_ok=True)
 
 
+def remove_root(path: bytes) -> None:
+    """Take a directory away again that :func:`make_root` made, if it is empty."""
+    os.rmdir(path)
+
+
 def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse: bool, sync: bool) -> None:
     """Create a file that only its owner may read, with the bytes of ``pieces``.
 
@@ -181,19 +186,32 @@ def set_metadata(directory: int, name: bytes, node: AnyNode) -> list[str]:
     with held(directory, name) as fd:
         status = os.fstat(fd)
         if (status.st_uid, status.st_gid) != (node.uid, node.gid):
-            try:
+            with _noted(faults, f"owner {node.uid}:{node.gid}"):
                 os.chown(name, node.uid, node.gid, dir_fd=directory, follow_symlinks=False)
-            except OSError as error:
-                faults.append(f"owner {node.uid}:{node.gid} not set: {error.strerror}")
         if not isinstance(node, Symlink):
             itself = f"/proc/self/fd/{fd}"
-            # mode before attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
-            os.chmod(itself, node.mode)
-            faults += _set_xattrs(itself, node)
-            if stat.S_IMODE(os.fstat(fd).st_mode) != node.mode:
-                os.chmod(itself, node.mode)
-    set_times(directory, name, node.mtime_ns)
+            with _noted(faults, f"mode {node.mode:04o}"):
+                # before the attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
+                _set_mode(fd, itself, node.mode)
+                faults += _set_xattrs(itself, node)
+                _set_mode(fd, itself, node.mode)
+    if status.st_mtime_ns != node.mtime_ns:
+        with _noted(faults, "time"):
+            set_times(directory, name, node.mtime_ns)
     return faults
+
+
+@contextlib.contextmanager
+def _noted(faults: list[str], what: str) -> Iterator[None]:
+    try:
+        yield
+    except PermissionError as error:
+        faults.append(f"{what} not set: {error.strerror}")
+
+
+def _set_mode(fd: int, itself: str, mode: int) -> None:
+    if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
+        os.chmod(itself, mode)
 
 
 def _set_xattrs(itself: str, node: AnyNode) -> list[str]:

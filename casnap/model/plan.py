@@ -21,10 +21,14 @@ class Protected:
     new: AnyEntry | None
 
     @property
-    def hides_a_change(self) -> bool:
-        """Whether the target holds something here that cannot be put back: not a matter of a rule."""
-        wanted = self.new is not None and not isinstance(self.new, Omitted)
-        return wanted and self.reason is OmitReason.UNREADABLE
+    def is_left_alone(self) -> bool:
+        """Whether the target would have something else here: what it holds cannot be put in place, or what
+        stands here and cannot be read would be gone."""
+        if not isinstance(self.old, Omitted):
+            return False
+        if self.new is None:
+            return self.reason is OmitReason.UNREADABLE
+        return self.reason.obstructs and not isinstance(self.new, Omitted)
 
 
 @dataclass(frozen=True, slots=True)

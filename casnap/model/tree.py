@@ -26,6 +26,16 @@ class OmitReason(IntEnum):
         """Whether a rule left the entry out, rather than something going wrong."""
         return self is not OmitReason.UNREADABLE
 
+    @property
+    def obstructs(self) -> bool:
+        """Whether what was captured under the same name is not there, rather than not asked for any more."""
+        return self in (OmitReason.UNREADABLE, OmitReason.MOUNT_POINT, OmitReason.SOCKET)
+
+    @property
+    def words(self) -> str:
+        """The reason for a person."""
+        return self.name.lower().replace("_", " ")
+
 
 class FileFlag(IntFlag):
     """Facts about a captured file beside its bytes. The bits are part of the store format."""

@@ -123,6 +123,8 @@ def _delete(tables: Tables, workspace: WorkspaceRow | None, operation: Checkpoin
 def _undelete(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointUndeleted) -> WorkspaceRow | None:
     if row := tables.checkpoints.get(bytes.fromhex(operation.id)):
         tables.checkpoints.put(replace(row, deleted=False, deleted_at=0, name=operation.name))
+        if workspace is not None and not workspace.head and not row.safety:
+            return replace(workspace, head=row.id)  # it descends from nothing else
     return workspace
 
 

@@ -52,6 +52,10 @@ class ObjectReader:
             except (Damage, TooNew) as error:
                 if not isinstance(cause, TooNew):
                     cause = error
+        if str(key) not in cause.message:
+            cause.args = (f"cannot read {key}: {cause.message}",)
+            cause.message = cause.args[0]
+        cause.details.setdefault("object", str(key))
         raise cause
 
     def is_sound(self, key: ObjectKey, place: Place) -> bool:

@@ -129,7 +129,8 @@ class _Links:
         claims: dict[Unit, list[bytes]] = defaultdict(list)
         for name in names:
             change = self.changes.get(name)
-            if name not in self.fresh and (change is None or change.new is not None):
+            stays = change is None or (change.new is not None and not isinstance(change.new, Directory))
+            if name not in self.fresh and stays:
                 claims[self.unit(name)].append(name)
         if not claims:
             return

@@ -1,4 +1,7 @@
-"""Objects on their way to the store: asked for in batches, so that one query answers for many."""
+"""Objects on their way to the store: asked for in batches, so that one query answers for many.
+
+Objects that are there are handed over too: the sink looks whether what it has is sound, and heals what is not.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ BATCH_BYTES = 8 << 20
 
 
 class Outbox:
-    """Collects objects and hands the sink those that it does not have yet."""
+    """Collects objects and hands them to the sink in batches."""
 
     def __init__(self, sink: ObjectSink) -> None:
         self._sink = sink
@@ -34,7 +37,6 @@ class Outbox:
         if not self._waiting:
             return
         waiting, self._waiting, self._bytes = self._waiting, {}, 0
-        present = self._sink.present(waiting)
+        self._sink.present(waiting)  # one question for all of them: the sink remembers the answer
         for key, data in waiting.items():
-            if key not in present:
-                self._sink.put(key, data)
+            self._sink.put(key, data)

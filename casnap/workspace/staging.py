@@ -115,19 +115,26 @@ class Staging:
 
     def _checked(self, path: bytes, node: File) -> Iterator[bytes]:
         hasher = ContentHasher()
-        for piece in self.content(node):
-            hasher.update(piece)
-            yield piece
+        try:
+            for piece in self.content(node):
+                hasher.update(piece)
+                yield piece
+        except Damage as damage:
+            raise Damage(
+                f"cannot restore {escape(path)}: {damage.message}; nothing was changed",
+                hint="choose another checkpoint, or restore other paths with -- PATH",
+                details={**damage.details, "path": escape(path)},
+            ) from damage
         if hasher.id() != node.content:
             raise Damage(f"cannot restore {escape(path)}: its chunks do not add up to content {node.content.hex()}")
 
     def home(self, path: bytes) -> bytes:
-        """The staging directory for ``path``: as high as one device reaches, made on first use."""
+        """The staging directory for ``path``: as high as one device and our rights reach, made on first use."""
         top, _ = split(path)
         while top in self.created:
             top, _ = split(top)
         device = self.signatures[top].device
-        while top != ROOT and self.signatures[split(top)[0]].device == device:
+        while top != ROOT and self.signatures[split(top)[0]].device == device and self._may_use(split(top)[0]):
             top, _ = split(top)
         if top not in self._homes:
             self._loosen(top)
@@ -136,12 +143,17 @@ class Staging:
             self._homes[top] = join(top, name)
         return self._homes[top]
 
+    def _may_use(self, path: bytes) -> bool:
+        """Whether names in a directory can be changed: now, or once its owner, who we are, has loosened it."""
+        fd = self.directories.fd(path)
+        return _is_writable(fd) or os.fstat(fd).st_uid == os.geteuid()
+
     def _loosen(self, path: bytes) -> None:
         """Let the owner change what is in a directory; its mode comes back at the end."""
         if path in self.loosened:
             return
         fd = self.directories.fd(path)
-        if os.access(b".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True):
+        if _is_writable(fd):
             return
         with contextlib.suppress(PermissionError):  # not ours: what cannot be done there will be reported
             placing.change_mode_of(fd, stat.S_IMODE(self.signatures[path].mode) | OWNER_MAY_CHANGE)
@@ -170,6 +182,10 @@ class Staging:
             self.directories.forget(home)
             with contextlib.suppress(OSError, CasnapError):
                 placing.remove_staging(self.directories.fd(parent), name)
+
+
+def _is_writable(fd: int) -> bool:
+    return os.access(b".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True)
 
 
 def _size(node: AnyNode) -> int:

@@ -105,40 +105,46 @@ class Switch:
 
     def _place(self, path: bytes) -> None:
         home, staged = self.staging.staged[path]
-        source = (self.directories.fd(home), staged)
-        target = (self._parent(path), split(path)[1])
-        if self._is_replaced(path):
-            with self._guarded(path):
+        parent, name = split(path)
+        with self.directories.held(home) as home_fd, self.directories.held(parent) as parent_fd:
+            source, target = (home_fd, staged), (parent_fd, name)
+            if self._is_replaced(path):
+                with self._guarded(path):
+                    placing.replace(source, target)
+            elif parent in self.staging.created:  # nobody else knows of that directory
                 placing.replace(source, target)
-        elif split(path)[0] in self.staging.created:  # nobody else knows of that directory
-            placing.replace(source, target)
-        else:
-            placing.place_new(source, target)
+            else:
+                placing.place_new(source, target)
 
     def _is_replaced(self, path: bytes) -> bool:
         return path in self.staging.signatures and path not in self._removed
 
     def _join(self, path: bytes, base: bytes) -> None:
-        source = (self._parent(base), split(base)[1])
-        target = (self._parent(path), split(path)[1])
-        if not self._is_replaced(path):
-            placing.link(source, target)
-            self._account_for_link(base)
-            return
-        home = self.staging.home(path)
-        temporary = (self.directories.fd(home), b"link%d" % len(self.staging.staged))
-        placing.link(source, temporary)
-        self._account_for_link(base)
-        try:
-            with self._guarded(path):
-                placing.replace(temporary, target)
-        finally:
-            if placing.exists(*temporary):  # a rename between two names of one inode does nothing
-                placing.remove_file(*temporary)
-                self._account_for_link(base)
+        held = self.directories.held
+        with held(split(base)[0]) as base_fd, held(split(path)[0]) as parent_fd:
+            source, target = (base_fd, split(base)[1]), (parent_fd, split(path)[1])
+            try:
+                if self._is_replaced(path):
+                    self._join_over(path, source, target)
+                else:
+                    placing.link(source, target)
+            finally:
+                self._account_for(base)
 
-    def _account_for_link(self, path: bytes) -> None:
-        """A name more or less moves an inode's ctime: that is no change by others."""
+    def _join_over(self, path: bytes, source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
+        """Give ``path``'s name to another inode in one step."""
+        with self.directories.held(self.staging.home(path)) as home_fd:
+            temporary = (home_fd, b"link")
+            placing.link(source, temporary)
+            try:
+                with self._guarded(path):
+                    placing.replace(temporary, target)
+            finally:
+                if placing.exists(*temporary):  # a rename between two names of one inode does nothing
+                    placing.remove_file(*temporary)
+
+    def _account_for(self, path: bytes) -> None:
+        """What this run did to an inode by way of one name is no change by others when it comes to another."""
         seen = self._lstat(path)
         if seen is None or path not in self.staging.signatures:
             return
@@ -209,7 +215,10 @@ class Switch:
         seen = self._lstat(path)
         if seen is None or not _same_content(self._expected(path), signature_of(seen)):
             raise _LeftAlone("changed after the safety checkpoint was taken")
-        self._note(path, placing.set_metadata(self._parent(path), split(path)[1], node))
+        parent, name = self._parent(path), split(path)[1]
+        self._note(path, placing.set_metadata(parent, name, node))
+        after = signature_of(os.lstat(name, dir_fd=parent))
+        self._seen[after.device, after.inode] = after  # other names of it are repaired too
 
     def _finish_directory(self, path: bytes) -> None:
         node = self.target(path)

@@ -263,6 +263,8 @@ class Machine(RuleBasedStateMachine):
         point = gone[at % len(gone)]
         report = self.manager.undelete(point.id)
         point.deleted = False
+        if self.history.head is None:
+            self.history.head = point.id
         taken = any(p is not point and p.name == point.name and not p.deleted for p in self.history.points.values())
         if taken:
             point.name = None

@@ -62,6 +62,8 @@ class Rows:
                 ws["head"] = self.survivor(self.checkpoints[ws["head"]]["parent"])
         if isinstance(op, CheckpointUndeleted) and op.id in self.checkpoints:
             self.checkpoints[op.id] |= {"deleted": False, "deleted_at": 0, "name": op.name}
+            if ws and not ws["head"] and not self.checkpoints[op.id]["safety"]:
+                ws["head"] = op.id
         if ws:
             ws["last_operation"] = op.seq
 
