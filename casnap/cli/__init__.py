@@ -17,6 +17,8 @@ def main() -> NoReturn:
         output = Output()
         output.data(f"casnap {__version__}")
         sys.exit(output.finish())
-    from casnap.cli.app import run
-
+    try:
+        from casnap.cli.app import run
+    except KeyboardInterrupt:  # before there is anything to tell it to
+        sys.exit(130)
     sys.exit(run(arguments))

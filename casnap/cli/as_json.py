@@ -100,6 +100,7 @@ def checkpoint_record(checkpoint: Checkpoint) -> Record:
         "counts": counts_record(checkpoint.counts),
         "skipped": checkpoint.skipped,
         "new_bytes": checkpoint.new_bytes,
+        "damaged": checkpoint.damaged,
     }
 
 

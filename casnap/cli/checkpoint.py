@@ -115,8 +115,9 @@ def _show_first_look(session: Session, look: FirstLook) -> None:
     if look.largest:
         largest = ", ".join(f"{path_text(path)} ({size(length)})" for path, length in look.largest)
         session.output.talk(f"note: the largest directories are {largest}")
-    files = quantity(look.secrets, "file looks", "files look")
-    session.output.talk(f"note: {files} like secrets{'; the store keeps what it is given' if look.secrets else ''}")
+    if look.secrets:
+        files = quantity(look.secrets, "file looks", "files look")
+        session.output.talk(f"note: {files} like secrets; the store keeps what it is given")
 
 
 def _fields(report: CheckpointReport) -> dict[str, Any]:

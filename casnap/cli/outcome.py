@@ -18,7 +18,7 @@ KEPT_SHOWN = 5
 
 def outcome_status(report: RollbackReport) -> int:
     """The exit status that a report amounts to."""
-    return 0 if report.complete else INCOMPLETE
+    return 0 if report.complete and not report.problems else INCOMPLETE
 
 
 def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report: RollbackReport) -> None:

@@ -170,5 +170,7 @@ class Session:
         """Close the store, and take a bar away that an error left behind."""
         if self._context is not None:
             self.progress.end()
+            for note in self._context.store.notes:
+                self.output.talk(f"note: {printable(note)}")
             self._context.store.close()
             self._context = None

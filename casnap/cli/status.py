@@ -61,6 +61,8 @@ def show_status(session: Session, found: Status) -> None:
         return
     for line in _lines(session, found):
         session.output.data(line)
+    for note in found.notes:
+        session.output.talk(f"note: {printable(note)}")
     for problem in found.problems:
         session.output.warn(f"problem: {problem_line(problem)}")
 

@@ -17,7 +17,7 @@ from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
-from casnap.errors import Refused, StorageFailed, Usage
+from casnap.errors import Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
 from casnap.model.operation import AnyOperation, CheckpointMade
@@ -62,7 +62,11 @@ def make_checkpoint(
             _require_free_name(context.store.state(), row, wanted.name)
         with context.store.session() as session, Directories(row.path) as directories:
             live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
-            counts = _since_head(context, row, live, session)
+            try:
+                counts = _since_head(context, row, live, session)
+            except Damage:  # head, or what the cache vouches for, is bad: reading everything writes it anew
+                live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=False)
+                counts = since_head(context, row, live, session)
             if if_changed and counts is None:
                 return _unchanged(context, row, live, wanted)
             made = _commit(context, row, live, wanted, counts or Counts(), session)
@@ -208,6 +212,14 @@ def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: Wr
     head = load_object(context, row.head)
     plan = plan_between(TreeView(context.store, head.root, head.links), live.view(session))
     return count_changes(plan.visible) if plan.visible else None
+
+
+def since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts | None:
+    """What differs from head, None when nothing does; where head cannot be read, everything counts as added."""
+    try:
+        return _since_head(context, row, live, session)
+    except Damage:
+        return Counts(added=live.found.entries)
 
 
 def _automatic_name(ended: int, step: int) -> str:

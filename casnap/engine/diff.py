@@ -11,8 +11,7 @@ from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import tree_of
 from casnap.engine.patch import TEXT_LIMIT, FilePatch, patch_of
 from casnap.engine.roots import peek_root
-from casnap.engine.scanning import scan_workspace
-from casnap.engine.sinks import MemorySink
+from casnap.engine.scanning import scan_and_plan
 from casnap.errors import CasnapError
 from casnap.fs.directories import Directories
 from casnap.model.change import Change
@@ -48,9 +47,8 @@ def diff(
         patches = _patches(changes, before, _stored(context.store), context_lines) if patch else []
         return _diff(old, new, changes, patches, ())
     row = workspace_row(context.store.state(), workspace)
-    sink = MemorySink(context.store)
     with peek_root(row) as directories:
-        live = scan_workspace(context, row, directories, sink)
+        live, sink, _ = scan_and_plan(context, row, directories, before)
         changes = _visible(before, live.view(sink), paths)
         patches = _patches(changes, before, _live(directories), context_lines) if patch else []
     return _diff(old, None, changes, patches, live.problems)

@@ -11,8 +11,8 @@ from typing import NoReturn
 from casnap.codec.checkpoints import decode_checkpoint
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context, workspace_row
-from casnap.errors import NotFound
-from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, format_instant
+from casnap.errors import Damage, NotFound
+from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, Origin, format_instant
 from casnap.model.ids import ID_SIZE, MIN_PREFIX, ObjectKey, ObjectKind, short
 from casnap.model.report import WorkspaceInfo
 from casnap.model.revision import At, Head, Latest, Revision, Step, Word
@@ -27,8 +27,19 @@ MOST_CANDIDATES = 10
 
 
 def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
-    """The immutable part of a checkpoint."""
-    return decode_checkpoint(context.store.read(ObjectKey(ObjectKind.CHECKPOINT, checkpoint_id)))
+    """The immutable part of a checkpoint.
+
+    Raises:
+        Damage: it is missing or bad; the message says which checkpoint it is.
+    """
+    try:
+        return decode_checkpoint(context.store.read(ObjectKey(ObjectKind.CHECKPOINT, checkpoint_id)))
+    except Damage as damage:
+        raise Damage(
+            f"cannot read checkpoint {short(checkpoint_id)}: {damage.message}",
+            hint="use another checkpoint; casnap list marks those that are damaged",
+            details={**damage.details, "checkpoint": checkpoint_id.hex()},
+        ) from damage
 
 
 def tree_of(context: Context, checkpoint: Checkpoint) -> TreeView:
@@ -38,8 +49,11 @@ def tree_of(context: Context, checkpoint: Checkpoint) -> TreeView:
 
 
 def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
-    """A catalog row and its object as the noun that people and programs see."""
-    found = load_object(context, row.id)
+    """A catalog row and its object as the noun that people and programs see; a bad object makes a damaged one."""
+    try:
+        found = load_object(context, row.id)
+    except Damage:
+        found = None
     workspace = state.workspace(row.workspace)
     parent = state.present_parent(row)
     return Checkpoint(
@@ -47,20 +61,21 @@ def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
         name=row.name or None,
         step=row.step or None,
         parent=parent.hex() or None,
-        created_ns=found.scan_ended,
-        message=found.message,
-        metadata=json.loads(found.metadata),
+        created_ns=found.scan_ended if found else row.time,
+        message=found.message if found else "",
+        metadata=json.loads(found.metadata) if found else {},
         pinned=row.pinned,
         head=workspace is not None and workspace.head == row.id,
         safety=row.safety,
         automatic=row.automatic,
         deleted=row.deleted,
-        digest=found.root.digest.hex(),
-        origin=found.origin,
-        git=found.git,
+        digest=found.root.digest.hex() if found else "",
+        origin=found.origin if found else Origin(),
+        git=found.git if found else None,
         counts=Counts(*row.counts),
         skipped=row.skipped,
         new_bytes=row.new_bytes,
+        damaged=found is None,
     )
 
 
@@ -152,7 +167,7 @@ class _Resolver:
         for row in self._rows():
             if row.deleted or row.safety:
                 continue
-            oldest = load_object(self.context, row.id).scan_ended
+            oldest = as_noun(self.context, self.state, row).created_ns
             if oldest <= instant:
                 return row
         if oldest is None:

@@ -15,8 +15,7 @@ from casnap.engine.request import Request
 from casnap.engine.restoring import Restoring
 from casnap.engine.roots import locked_root, peek_root
 from casnap.engine.safety import begin, begin_needed
-from casnap.engine.scanning import scan_workspace
-from casnap.engine.sinks import MemorySink
+from casnap.engine.scanning import scan_and_plan
 from casnap.errors import NotFound
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import escape
@@ -72,16 +71,16 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
     """What :func:`restore` would do, found without a lock and without writing anything."""
     row = workspace_row(context.store.state(), workspace)
     started = context.clock.now()
-    sink = MemorySink(context.store)
     target = tree_of(context, request.target)
     live = TreeView(context.store, None)
     problems: tuple[Problem, ...] = ()
-    if os.path.lexists(row.path):  # a directory that is gone will be made anew
+    if os.path.lexists(row.path):
         with peek_root(row) as directories:
-            found = scan_workspace(context, row, directories, sink)
-        live, problems = found.view(sink), found.problems
+            look, sink, plan = scan_and_plan(context, row, directories, target, request.paths)
+        live, problems = look.view(sink), look.problems
+    else:  # it will be made anew
+        plan = plan_between(live, target, request.paths)
     _require_paths(request, live, target)
-    plan = plan_between(live, target, request.paths)
     report = _report(request, plan, row.head, context.clock.now() - started)
     return replace(report, preview=True, problems=problems)
 
@@ -91,11 +90,9 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
     started = context.clock.now()
     target = tree_of(context, request.target)
     with locked_root(context, workspace, request.verb, required=safety) as (row, directories, notes):
-        sink = MemorySink(context.store)
-        look = scan_workspace(context, row, directories, sink)
+        look, sink, plan = scan_and_plan(context, row, directories, target, request.paths)
         notes += look.notes
         _require_paths(request, look.view(sink), target)
-        plan = plan_between(look.view(sink), target, request.paths)
         if not safety:
             restoring = Restoring(context, row, directories, look, plan, target)
             left_alone, problems = restoring.run()
@@ -103,7 +100,8 @@ def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, saf
             notes += ("no safety checkpoint was taken: this cannot be undone, and head has not moved",)
             return _finished(report, left_alone, problems + look.problems, notes)
         if not begin_needed(row, look, plan, request.head_after):
-            return replace(_report(request, plan, row.head, context.clock.now() - started), notes=notes)
+            report = _report(request, plan, row.head, context.clock.now() - started)
+            return _finished(report, (), look.problems, notes)
         point = begin(context, workspace, directories, look, sink.missing_bytes, request, plan)
         plan = plan_between(point.live.view(context.store), target, request.paths)
         restoring = Restoring(

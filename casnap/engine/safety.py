@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from dataclasses import dataclass
 
 from casnap.codec.checkpoints import encode_checkpoint
-from casnap.engine.checkpoint import checkpoint_object, described
-from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.checkpoint import checkpoint_object, described, since_head
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import load_object
 from casnap.engine.request import Request
 from casnap.engine.scanning import LiveScan, scan_again
-from casnap.errors import StorageFailed
+from casnap.errors import Damage, StorageFailed
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import Counts
 from casnap.model.operation import AnyOperation, RollbackBegun
 from casnap.model.paths import escape
 from casnap.model.plan import Plan
-from casnap.model.report import WorkspaceInfo, count_changes
+from casnap.model.report import WorkspaceInfo
 from casnap.model.tree import File
 from casnap.store.session import WriteSession
 from casnap.store.state import State, UndoTarget, WorkspaceRow
@@ -103,18 +103,11 @@ def _safety_checkpoint(
         return serving, Counts(), False
     key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
     session.put(key, data)
-    return key.id, _counts(context, row, live, session), True
+    return key.id, since_head(context, row, live, session) or Counts(), True
 
 
 def _message(request: Request) -> str:
     return f"before {request.verb} to {request.target.label}"
-
-
-def _counts(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts:
-    if not row.head:
-        return Counts(added=live.found.entries)
-    head = load_object(context, row.head)
-    return count_changes(plan_between(TreeView(context.store, head.root, head.links), live.view(session)).visible)
 
 
 def _equal_checkpoint(context: Context, row: WorkspaceRow, live: LiveScan) -> bytes:
@@ -125,9 +118,10 @@ def _equal_checkpoint(context: Context, row: WorkspaceRow, live: LiveScan) -> by
         found = state.checkpoint(candidate)
         if found is None or found.deleted:
             continue
-        recorded = load_object(context, candidate)
-        if recorded.root == live.root and recorded.links == live.links:
-            return candidate
+        with contextlib.suppress(Damage):  # a checkpoint that cannot be read serves nobody
+            recorded = load_object(context, candidate)
+            if recorded.root == live.root and recorded.links == live.links:
+                return candidate
     return b""
 
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
-from casnap.engine.compare import TreeView
+from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context
-from casnap.errors import StorageFailed
+from casnap.engine.sinks import MemorySink
+from casnap.errors import Damage
 from casnap.fs.directories import Directories
-from casnap.fs.durable import write_whole
 from casnap.model.objects import ObjectSink, ObjectSource
 from casnap.model.paths import ROOT
-from casnap.model.plan import LinkGroups
+from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
 from casnap.model.tree import Directory, OmitReason
 from casnap.store.state import WorkspaceRow
@@ -89,10 +87,33 @@ def scan_workspace(
 
     ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
     """
-    cache = load_cache(_cache_path(context, row), store=context.store.id, workspace=row.id, boot=context.boot)
+    cache = load_cache(
+        context.store.kept(_cache_name(row)), store=context.store.id, workspace=row.id, boot=context.boot
+    )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
     return _scan(context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure)
+
+
+def scan_and_plan(
+    context: Context,
+    row: WorkspaceRow,
+    directories: Directories,
+    target: TreeView,
+    paths: tuple[bytes, ...] | None = None,
+) -> tuple[LiveScan, MemorySink, Plan]:
+    """Look without writing, and plan what turns the workspace into ``target``.
+
+    Where trees that the cache vouches for are damaged in the store, everything is read anew.
+    """
+    sink = MemorySink(context.store)
+    live = scan_workspace(context, row, directories, sink)
+    try:
+        return live, sink, plan_between(live.view(sink), target, paths)
+    except Damage:
+        sink = MemorySink(context.store)
+        live = scan_workspace(context, row, directories, sink, trusted=False)
+        return live, sink, plan_between(live.view(sink), target, paths)
 
 
 def scan_again(
@@ -167,9 +188,8 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
     if not live.news:
         return
     data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
-    with contextlib.suppress(StorageFailed):
-        write_whole(_cache_path(context, row), data, durable=False)
+    context.store.keep(_cache_name(row), data)
 
 
-def _cache_path(context: Context, row: WorkspaceRow) -> Path:
-    return context.store.path / "cache" / f"{row.id}.stat"
+def _cache_name(row: WorkspaceRow) -> str:
+    return f"{row.id}.stat"

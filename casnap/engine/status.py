@@ -6,8 +6,7 @@ from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of, tree_of
 from casnap.engine.roots import peek_root
-from casnap.engine.scanning import scan_workspace
-from casnap.engine.sinks import MemorySink
+from casnap.engine.scanning import scan_and_plan
 from casnap.errors import CasnapError
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint
@@ -23,7 +22,7 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
     rows = [found for found in state.history(row.id) if not found.deleted]
     safety = [found for found in rows if found.safety]
     head = noun_of(context, state, row.head) if row.head else None
-    changes, problems = _changes(context, row, head)
+    changes, problems, notes = _changes(context, row, head)
     reason = _unprotected(context, row)
     return Status(
         workspace=workspace,
@@ -38,6 +37,7 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
         store_bytes=context.store.disk_usage(),
         store_free=context.store.free_space()[0],
         problems=problems,
+        notes=notes,
     )
 
 
@@ -55,16 +55,15 @@ def _unprotected(context: Context, row: WorkspaceRow) -> str:
 
 def _changes(
     context: Context, row: WorkspaceRow, head: Checkpoint | None
-) -> tuple[tuple[Change, ...] | None, tuple[Problem, ...]]:
+) -> tuple[tuple[Change, ...] | None, tuple[Problem, ...], tuple[str, ...]]:
     if head is None:
-        return None, ()
-    sink = MemorySink(context.store)
+        return None, (), ()
     try:
         with peek_root(row) as directories:
-            live = scan_workspace(context, row, directories, sink)
+            live, sink, _ = scan_and_plan(context, row, directories, tree_of(context, head))
     except CasnapError as error:
-        return None, (Problem(ROOT, error.message),)
-    return plan_between(tree_of(context, head), live.view(sink)).visible, live.problems
+        return None, (Problem(ROOT, error.message),), ()
+    return plan_between(tree_of(context, head), live.view(sink)).visible, live.problems, live.notes
 
 
 def _interrupted(row: WorkspaceRow) -> Interrupted | None:

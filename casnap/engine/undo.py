@@ -31,7 +31,8 @@ def undo(context: Context, workspace: WorkspaceInfo) -> RollbackReport:
         )
     target = noun_of(context, state, point.safety)
     report = restore(context, workspace, Request("undo", target, head_after=_surviving(state, point.head)))
-    return replace(report, notes=(f"this is how it stood at {format_instant(target.created_ns)}", *report.notes))
+    stood = f"this is how it stood at {format_instant(target.created_ns)}"
+    return replace(report, notes=(f"{stood}, {target.message}" if target.safety else stood, *report.notes))
 
 
 def _surviving(state: State, head: bytes) -> bytes:

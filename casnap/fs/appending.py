@@ -8,7 +8,7 @@ import weakref
 from pathlib import Path
 
 from casnap.errors import StorageFailed
-from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, failed, sync_directory, sync_file
+from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, failed, sync_directory, sync_file, write_whole
 from casnap.fs.locks import try_flock
 
 Owner = tuple[int, int]
@@ -148,6 +148,17 @@ def note(path: Path, data: bytes, owner: Owner | None) -> None:
             os.pwrite(fd, data, 0)
         finally:
             os.close(fd)
+
+
+def keep(path: Path, data: bytes, owner: Owner | None) -> None:
+    """Put a file that may vanish at any time: a reader sees the old one or the new one.
+
+    Raises:
+        StorageFailed: it could not be written.
+    """
+    if not path.parent.exists():
+        make_private_directory(path.parent, owner)
+    write_whole(path, data, durable=False, owner=owner)
 
 
 def move_aside(path: Path, target: Path) -> None:

@@ -45,12 +45,17 @@ def sync_file(fd: int, path: Path) -> None:
         raise failed("sync", path, error) from error
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True) -> None:
-    """Put ``data`` at ``path`` so that a reader sees the old file or the new one, never a part."""
+def write_whole(path: Path, data: bytes, *, durable: bool = True, owner: tuple[int, int] | None = None) -> None:
+    """Put ``data`` at ``path`` so that a reader sees the old file or the new one, never a part.
+
+    ``owner`` (user and group) is to own it; None: whoever we are.
+    """
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         try:
+            if owner is not None:
+                os.fchown(fd, *owner)
             write_all(fd, data)
             if durable:
                 os.fdatasync(fd)

@@ -68,6 +68,7 @@ class Checkpoint:
     ``created`` is the instant at which its scan ended, in nanoseconds since the epoch; ``step`` is None for
     a safety checkpoint; ``parent`` is the present parent: the nearest ancestor that is not deleted.
     ``skipped`` counts entries that a rule or an error left out; ``new_bytes`` is what the store grew by.
+    ``damaged`` says that its object cannot be read: what only that knows is empty, and the time is its line's.
     """
 
     id: str
@@ -88,6 +89,7 @@ class Checkpoint:
     counts: Counts
     skipped: int
     new_bytes: int
+    damaged: bool = False
 
     @property
     def created(self) -> str:

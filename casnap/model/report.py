@@ -190,6 +190,7 @@ class Status:
     store_bytes: int
     store_free: int
     problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def count_changes(changes: tuple[Change, ...] | list[Change]) -> Counts:

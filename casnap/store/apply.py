@@ -155,6 +155,7 @@ def _row(operation: CheckpointMade | RollbackBegun | RollbackEnded, id: str, par
         pinned=False,
         deleted=False,
         deleted_at=0,
+        time=operation.time,
     )
 
 

@@ -20,8 +20,11 @@ def obstacle(root: Path, format_file: Path) -> str | None:
     """Why nothing can be written to the store; None when nothing speaks against it."""
     if os.statvfs(root).f_flag & os.ST_RDONLY:
         return "its file system is read only"
-    if not all(os.access(path, os.W_OK | os.X_OK) for path in (root, root / "oplog", root / "packs", root / "locks")):
-        return "permission denied"
+    for path in (root, root / "oplog", root / "packs", root / "locks"):
+        if not path.is_dir():
+            return f"its directory {path.name} is missing"
+        if not os.access(path, os.W_OK | os.X_OK):
+            return "permission denied"
     kind = file_system(root)
     if kind in _NETWORK:
         return f"it lies on a network file system ({kind})"

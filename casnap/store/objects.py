@@ -52,11 +52,8 @@ class ObjectReader:
             except (Damage, TooNew) as error:
                 if not isinstance(cause, TooNew):
                     cause = error
-        if str(key) not in cause.message:
-            cause.args = (f"cannot read {key}: {cause.message}",)
-            cause.message = cause.args[0]
-        cause.details.setdefault("object", str(key))
-        raise cause
+        told = cause.message if str(key) in cause.message else f"cannot read {key}: {cause.message}"
+        raise type(cause)(told, hint=cause.hint, details={**cause.details, "object": str(key)}) from cause
 
     def is_sound(self, key: ObjectKey, place: Place) -> bool:
         """Whether the checksums of the object's record there, and of all that it builds on, are right."""

@@ -32,6 +32,7 @@ class Oplog:
 
     def __init__(self, layout: Layout, owner: Owner | None) -> None:
         self.tail = Tail(1, 0, 0)
+        self.notes: list[str] = []
         self._layout = layout
         self._owner = owner
 
@@ -109,7 +110,9 @@ class Oplog:
             return
         path = self._layout.segment(segment)
         with contextlib.closing(AppendFile.open(path)) as file:
-            write_whole(path.with_name(f"{path.name}.torn-{offset}-{os.urandom(4).hex()}"), file.read(offset, bad))
+            aside = path.with_name(f"{path.name}.torn-{offset}-{os.urandom(4).hex()}")
+            write_whole(aside, file.read(offset, bad))
+            self.notes.append(f"the last line of the operation log was not whole: it was moved to {aside.name}")
             file.cut(offset)
             file.sync()
         self.tail = Tail(segment, offset, 0)

@@ -51,7 +51,7 @@ class CheckpointRow(Struct, frozen=True):
     """A checkpoint. ``step`` is 0 for a safety checkpoint, ``seq`` its line, ``parent`` the one at creation.
 
     ``counts`` are paths added, changed and removed since ``parent``; ``deleted_at`` is nanoseconds since the
-    epoch, 0 while it is not deleted.
+    epoch, 0 while it is not deleted; ``time`` is that of its line.
     """
 
     id: bytes
@@ -68,6 +68,7 @@ class CheckpointRow(Struct, frozen=True):
     pinned: bool
     deleted: bool
     deleted_at: int
+    time: int
 
 
 class PackRow(Struct, frozen=True):

@@ -32,7 +32,8 @@ CREATE TABLE checkpoints (
     id BLOB PRIMARY KEY, workspace TEXT NOT NULL, seq INTEGER NOT NULL, step INTEGER NOT NULL,
     name TEXT NOT NULL, automatic INTEGER NOT NULL, safety INTEGER NOT NULL, parent BLOB NOT NULL,
     added INTEGER NOT NULL, changed INTEGER NOT NULL, removed INTEGER NOT NULL, skipped INTEGER NOT NULL,
-    new_bytes INTEGER NOT NULL, pinned INTEGER NOT NULL, deleted INTEGER NOT NULL, deleted_at INTEGER NOT NULL
+    new_bytes INTEGER NOT NULL, pinned INTEGER NOT NULL, deleted INTEGER NOT NULL, deleted_at INTEGER NOT NULL,
+    time INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX checkpoints_by_seq ON checkpoints (workspace, seq);
 CREATE INDEX checkpoints_by_name ON checkpoints (workspace, name);
@@ -103,12 +104,13 @@ def _checkpoint_values(row: CheckpointRow) -> tuple[Any, ...]:
         row.pinned,
         row.deleted,
         row.deleted_at,
+        row.time,
     )
 
 
 def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
     id, workspace, seq, step, name, automatic, safety, parent = values[:8]
-    skipped, new_bytes, pinned, deleted, deleted_at = values[11:]
+    skipped, new_bytes, pinned, deleted, deleted_at, time = values[11:]
     return CheckpointRow(
         id=id,
         workspace=workspace,
@@ -124,6 +126,7 @@ def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
         pinned=bool(pinned),
         deleted=bool(deleted),
         deleted_at=deleted_at,
+        time=time,
     )
 
 
@@ -143,7 +146,7 @@ CHECKPOINTS: Schema[bytes, CheckpointRow] = Schema(
     "checkpoints",
     "id",
     "id, workspace, seq, step, name, automatic, safety, parent, added, changed, removed, skipped, new_bytes, "
-    "pinned, deleted, deleted_at",
+    "pinned, deleted, deleted_at, time",
     lambda row: row.id,
     _checkpoint_values,
     _checkpoint_row,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from casnap.codec.chunking import ChunkerParameters
 from casnap.codec.lines import encode_line
 from casnap.errors import Busy, CasnapError, Damage, StorageFailed
-from casnap.fs.appending import Owner, make_file
+from casnap.fs.appending import Owner, keep, make_file
 from casnap.fs.locks import locked
 from casnap.model.clock import Clock
 from casnap.model.ids import ObjectKey
@@ -119,7 +119,8 @@ class Store:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should hear about the store's own files, in sentences."""
-        return tuple(self._follower.notes)
+        torn = ("the last line of the operation log is not whole: what it says has not happened",)
+        return (*self._follower.notes, *self._oplog.notes, *(torn if self._oplog.tail.bad else ()))
 
     def state(self) -> State:
         """The state as of now: the same object each time. It moves forward here, in :meth:`commit`, when a session
@@ -216,6 +217,15 @@ class Store:
                 if session is not None:
                     session.confirm()
         return self._state
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Put a file into ``cache/``, whole or not at all; whether that worked is no matter."""
+        with contextlib.suppress(CasnapError):
+            keep(self._layout.cache / name, data, self._owner)
+
+    def kept(self, name: str) -> Path:
+        """Where :meth:`keep` puts a file of that name."""
+        return self._layout.cache / name
 
     def free_space(self) -> tuple[int, int]:
         """Bytes that an unprivileged user may still write to the store's disk, and that disk's size."""

@@ -87,6 +87,7 @@ class Rows:
         self.checkpoints[id] = facts | {
             "id": id, "workspace": op.workspace, "seq": op.seq, "counts": op.counts, "skipped": op.skipped,
             "new_bytes": op.new_bytes, "pinned": False, "deleted": False, "deleted_at": 0,
+            "time": op.time,
         }  # fmt: skip
 
     def survivor(self, id: str) -> str:

@@ -16,6 +16,7 @@ import pytest
 import sqlite_utils  # noqa: F401
 
 from casnap import CheckpointManager, Damage, NotFound
+from casnap.engine.history import entries
 from casnap.fs import placing
 from support.oracle import difference, snapshot
 from support.scanning import NOBODY, as_nobody
@@ -289,3 +290,73 @@ def test_case_091_a_damaged_object_is_written_anew_when_its_content_is_read_agai
     manager.create("two")
     manager.restore_to(tmp_path / "healed", "one")
     assert (tmp_path / "healed" / "big").read_bytes() == noise
+
+
+def damage(store: Path, id: bytes) -> None:
+    """Flip a byte in the record of the object with this id."""
+    for path in (store / "packs").iterdir():
+        data = bytearray(path.read_bytes())
+        at = data.find(id[:8])
+        if at >= 0:
+            data[at + 30] ^= 0xFF
+            path.write_bytes(data)
+            return
+    raise AssertionError(id)
+
+
+def test_one_damaged_checkpoint_leaves_the_others_usable(
+    workspace: Path, manager: CheckpointManager, home: Path, tmp_path: Path
+) -> None:
+    (workspace / "f").write_text("one")
+    manager.create("one")
+    first = snapshot(workspace)
+    (workspace / "f").write_text("two")
+    damaged = manager.create("two", "a message")
+    manager.close()
+    damage(home / "store", bytes.fromhex(damaged.id))
+    manager = CheckpointManager(workspace)
+    assert [(c.name, c.damaged) for c in manager.list()] == [("two", True), ("one", False)]
+    with pytest.raises(Damage, match=damaged.id[:12]):
+        manager.restore_to(tmp_path / "x", "two")
+    (workspace / "f").write_text("three")
+    assert manager.create("three").parent == damaged.id
+    assert manager.verify("three")
+    assert manager.rollback("one").complete
+    assert difference(first, snapshot(workspace)) == []
+    assert manager.delete("two").deleted[0].damaged
+    assert [c.name for c in manager.list()] == ["three", "one"]
+
+
+@pytest.mark.parametrize("act", ["checkpoint", "rollback", "status", "preview"])
+def test_a_damaged_tree_that_the_workspace_still_has_is_no_hindrance(
+    workspace: Path, manager: CheckpointManager, home: Path, act: str
+) -> None:
+    for name in ("d", "e"):
+        (workspace / name).mkdir()
+        for number in range(20):
+            (workspace / name / f"f{number}").write_text(f"{name} {number}")
+    manager.create("one")
+    (workspace / "e" / "f1").write_text("two")
+    (workspace / "d" / "f1").write_text("two")
+    time.sleep(0.05)
+    manager.create("two")
+    context, _ = manager._find()
+    trees = dict(entries(context, manager.show("two")))
+    manager.close()
+    damage(home / "store", trees[b"d"].tree)
+    manager = CheckpointManager(workspace)
+    (workspace / "d" / "f3").write_text("changed")
+    match act:
+        case "checkpoint":
+            manager.create("three")
+            assert manager.verify("three")
+        case "rollback":
+            assert manager.rollback("one").complete
+            assert (workspace / "d" / "f1").read_text() == "d 1"
+            assert manager.undo().complete
+            assert (workspace / "d" / "f3").read_text() == "changed"
+        case "status":
+            assert manager.status().checkpoints == 2
+        case "preview":
+            changed = [change.path for change in manager.rollback("one", preview=True).changes]
+            assert changed == [b"d/f1", b"d/f3", b"e/f1"]

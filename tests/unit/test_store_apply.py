@@ -89,6 +89,7 @@ def test_a_checkpoint_becomes_head_and_takes_its_step(log: Log) -> None:
     assert log.checkpoint(C) == CheckpointRow(
         id=bytes.fromhex(C), workspace="w", seq=5, step=3, name="c3", automatic=False, safety=False,
         parent=bytes.fromhex(B), counts=(1, 2, 3), skipped=4, new_bytes=5, pinned=False, deleted=False, deleted_at=0,
+        time=TIME + 5,
     )  # fmt: skip
 
 
