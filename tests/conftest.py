@@ -21,14 +21,14 @@ settings.register_profile(
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-_KEPT = "CASNAP_CRASH_"
+_KEPT = ("CASNAP_CRASH_ROUNDS", "CASNAP_CRASH_FILES", "CASNAP_TREE_FILES")
 _HOME = pytest.StashKey[str]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Point all that settings look at away from the person's own files, also for fixtures of a wide scope."""
     for variable in list(os.environ):
-        if variable.startswith(("CASNAP_", "XDG_")) and not variable.startswith(_KEPT):
+        if variable.startswith(("CASNAP_", "XDG_")) and variable not in _KEPT:
             del os.environ[variable]
     config.stash[_HOME] = home = tempfile.mkdtemp(prefix="casnap-tests-")
     os.environ |= {"HOME": home, "CASNAP_STORE": f"{home}/store", "CASNAP_NO_INPUT": "1"}

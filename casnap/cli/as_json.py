@@ -210,6 +210,7 @@ def status_fields(status: Status) -> Record:
         "store_bytes": status.store_bytes,
         "store_free": status.store_free,
         "problems": problem_records(status.problems),
+        "notes": list(status.notes),
     }
 
 

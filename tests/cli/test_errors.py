@@ -128,7 +128,10 @@ def test_what_follows_the_double_dash_is_a_path_even_when_a_checkpoint_is_called
     protected: Path, call: Call
 ) -> None:
     (protected / "README").write_text("changed\n")
+    assert "no c1" in call("rollback", "--", "c1", cwd=protected, check=13).stderr
+    (protected / "c1").write_text("a file of that name")
     call("rollback", "--", "c1", cwd=protected, check=0)
+    assert not (protected / "c1").exists()
     assert (protected / "README").read_text() == "changed\n"
 
 

@@ -36,6 +36,7 @@ CHECKPOINT_KEYS = {
     "counts",
     "skipped",
     "new_bytes",
+    "damaged",
 }
 COMMON = {"schema", "casnap", "store", "workspace"}
 ROLLBACK_KEYS = {
