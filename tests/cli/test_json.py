@@ -66,6 +66,7 @@ STATUS_KEYS = {
     "store_bytes",
     "store_free",
     "problems",
+    "notes",
 }
 
 
