@@ -38,7 +38,7 @@ def as_casnap_error(error: BaseException) -> CasnapError:
         case CasnapError():
             return error
         case click.UsageError():
-            return Usage(_first_small(error.format_message().rstrip(".")), hint=f"see {_help_command(error)}")
+            return Usage(_first_small(error.format_message().rstrip(".")), hint=_usage_hint(error))
         case Terminated():
             return TerminatedByRequest("stopped: terminated by a signal", hint=_AFTER_STOP)
         case KeyboardInterrupt():
@@ -49,6 +49,13 @@ def as_casnap_error(error: BaseException) -> CasnapError:
 
 
 _AFTER_STOP = "run `casnap status` to see how things stand"
+
+
+def _usage_hint(error: click.UsageError) -> str:
+    takes_paths = error.ctx is not None and error.ctx.info_name in ("rollback", "restore", "rewind", "diff")
+    if takes_paths and "extra argument" in error.message:
+        return f"paths follow --; see {_help_command(error)}"
+    return f"see {_help_command(error)}"
 
 
 def _help_command(error: click.UsageError) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from casnap.model.checkpoint import Checkpoint
     from casnap.model.report import WorkspaceInfo
 
-_INTEGER = re.compile(r"[+-]?\d{1,18}", re.ASCII)
+_INTEGER = re.compile(r"[+-]?\d{1,1000}", re.ASCII)
 
 
 def choose(

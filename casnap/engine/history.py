@@ -150,7 +150,9 @@ class _Resolver:
             case At(instant):
                 return self._at(instant)
             case Step(number):
-                return self._live(self.state.stepped(self.workspace.id, number), f"step {number}")
+                known = len(str(number)) <= MOST_DIGITS
+                row = self.state.stepped(self.workspace.id, number) if known else None
+                return self._live(row, f"step {number}")
             case Word(text):
                 return self._word(unicodedata.normalize("NFC", text))
 

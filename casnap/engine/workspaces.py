@@ -76,7 +76,7 @@ def _require_directory(path: bytes) -> None:
     except OSError as error:
         raise Usage(f"cannot protect {escape(path)}: {error.strerror}", hint="name a directory that exists") from None
     if not stat.S_ISDIR(status.st_mode):
-        raise Usage(f"cannot protect {escape(path)}: it is not a directory", hint="name the directory that holds it")
+        raise Usage(f"no workspace at {escape(path)}: it is not a directory", hint="name the directory that holds it")
 
 
 def _require_allowed(path: bytes, store: bytes, home: bytes | None, allow_home: bool) -> None:
@@ -115,12 +115,18 @@ def find(context: Context, path: str | bytes) -> WorkspaceInfo:
     """The workspace registered at exactly this path.
 
     Raises:
+        Usage: a file is there.
+        Refused: it is ``/``, which can never be one.
         NotFound: none is; the message names the enclosing workspace where there is one.
     """
     row = _known(context.store.state(), path)
     if row is not None and not row.forgotten:
         return _info(row)
     directory = canonical(path)
+    if directory == b"/":
+        _require_allowed(directory, bytes(context.store.path), None, allow_home=False)
+    if os.path.lexists(directory):
+        _require_directory(directory)
     around = enclosing(context, directory)
     hint = f"use -w {around.path}" if around else f"register it with: casnap init -w {escape(directory)}"
     raise NotFound(
