@@ -85,7 +85,7 @@ def _show_text(session: Session, listed: list[tuple[WorkspaceInfo, list[Checkpoi
 
 
 def _row(checkpoint: Checkpoint) -> tuple[str, ...]:
-    message = printable(checkpoint.message)
+    message = "(damaged: it cannot be read)" if checkpoint.damaged else printable(checkpoint.message)
     if len(message) > _MESSAGE_WIDTH:
         message = message[: _MESSAGE_WIDTH - 1] + "…"
     return (

@@ -48,7 +48,9 @@ def command(session: Session, revision: str | None, files: bool) -> int:
 
 def _lines(checkpoint: Checkpoint, omitted: list[tuple[bytes, Omitted]]) -> Iterator[str]:
     yield f"checkpoint {checkpoint.id}"
-    marks = [mark for mark in ("head", "safety", "automatic", "pinned", "deleted") if getattr(checkpoint, mark)]
+    marks = [
+        mark for mark in ("head", "safety", "automatic", "pinned", "deleted", "damaged") if getattr(checkpoint, mark)
+    ]
     origin = checkpoint.origin
     who = [f"{field} {value}" for field in origin.__struct_fields__ if (value := getattr(origin, field))]
     fields = {

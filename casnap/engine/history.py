@@ -36,7 +36,7 @@ def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
         return decode_checkpoint(context.store.read(ObjectKey(ObjectKind.CHECKPOINT, checkpoint_id)))
     except Damage as damage:
         raise Damage(
-            f"cannot read checkpoint {short(checkpoint_id)}: {damage.message}",
+            f"checkpoint {short(checkpoint_id)} is damaged: {damage.message}",
             hint="use another checkpoint; casnap list marks those that are damaged",
             details={**damage.details, "checkpoint": checkpoint_id.hex()},
         ) from damage

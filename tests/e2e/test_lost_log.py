@@ -1,4 +1,4 @@
-"""What became of an operation log that was cut or lost is said, not passed over."""
+"""What became of a log that was cut or lost, or of a damaged checkpoint, is said, not passed over."""
 
 from __future__ import annotations
 
@@ -35,3 +35,19 @@ def test_a_last_line_that_was_cut_is_said_by_readers_and_moved_aside_by_writers(
     made = run("checkpoint", "-w", workspace, "three", check=0)
     assert "moved to" in made.stderr
     assert "not whole" not in run("list", "-w", workspace, check=0).stderr
+
+
+def test_a_damaged_checkpoint_is_marked_where_it_is_shown(workspace: Path, home: Path) -> None:
+    id = run("show", "-w", workspace, "two", "--json", check=0).json()["checkpoint"]["id"]
+    pack = next(path for path in (home / "store" / "packs").iterdir() if bytes.fromhex(id)[:8] in path.read_bytes())
+    data = bytearray(pack.read_bytes())
+    data[data.index(bytes.fromhex(id)[:8]) + 30] ^= 0xFF
+    pack.write_bytes(data)
+    rows = run("list", "-w", workspace, check=0).stdout.splitlines()
+    assert [("damaged" in row) for row in rows] == [False, True, False]
+    refused = run("rollback", "-w", workspace, "two", check=15)
+    assert f"error: checkpoint {id[:12]} is damaged: " in refused.stderr
+    assert refused.stderr.count(id) == 1
+    shown = run("show", "-w", workspace, "two")
+    assert "damaged" in shown.stdout + shown.stderr
+    run("rollback", "-w", workspace, "one", check=0)
