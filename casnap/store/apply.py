@@ -104,9 +104,11 @@ def _end(tables: Tables, workspace: WorkspaceRow | None, operation: RollbackEnde
     if workspace is None:
         return None
     ended = next((rollback for rollback in workspace.open if rollback.begin == operation.begin), None)
-    # An end settles the rollbacks before it too: recover plans anew from whatever they left behind.
+    if operation.result == "failed":  # it changed nothing: what was open before it still is
+        return replace(workspace, open=tuple(one for one in workspace.open if one.begin != operation.begin))
+    # A good end settles the rollbacks before it too: it was planned from whatever they left behind.
     workspace = replace(workspace, open=tuple(one for one in workspace.open if one.begin > operation.begin))
-    if ended is None or operation.result == "failed":
+    if ended is None:
         return workspace
     return replace(workspace, head=surviving_ancestor(tables, ended.head_after), undo=ended.undo)
 

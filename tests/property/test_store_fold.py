@@ -81,7 +81,10 @@ class Rows:
             for begun in ws["open"]:
                 if begun[0] == op.begin and op.result != "failed":
                     ws |= {"head": self.survivor(begun[3]), "undo": begun[4]}
-            ws["open"] = [begun for begun in ws["open"] if begun[0] > op.begin]
+            if op.result == "failed":
+                ws["open"] = [begun for begun in ws["open"] if begun[0] != op.begin]
+            else:
+                ws["open"] = [begun for begun in ws["open"] if begun[0] > op.begin]
 
     def _row(self, op: Any, id: str, **facts: Any) -> None:
         self.checkpoints[id] = facts | {

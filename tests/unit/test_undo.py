@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from casnap import CheckpointManager
+from casnap import CheckpointManager, StorageFailed
+from casnap.fs import placing
 from casnap.store.state import State
 from casnap.workspace.cache import load_cache
 from casnap.workspace.reader import Reader
@@ -103,6 +104,31 @@ def test_an_interrupted_rollback_is_gone_on_with(
         assert manager.undo().complete
         assert difference(dirty, snapshot(workspace)) == []
         assert manager.show().name == "two"
+
+
+def test_a_recover_that_fails_leaves_the_interrupted_rollback_open(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("one", "two"):
+        for number in range(4):
+            (workspace / f"f{number}").write_text(f"{text} {number}")
+        manager.create(text)
+    (workspace / "new").write_text("in no checkpoint")
+    dirty = snapshot(workspace)
+    interrupt(manager, monkeypatch, "one", 2)
+
+    def full(*args: object, **options: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(placing, "create_file", full)
+    with pytest.raises(StorageFailed):
+        manager.recover()
+    monkeypatch.undo()
+    assert manager.status().interrupted is not None
+    assert manager.recover().rollback is not None
+    assert not [name for name in os.listdir(workspace) if name.startswith(".casnap-")]
+    assert manager.undo().complete
+    assert difference(dirty, snapshot(workspace)) == []
 
 
 def test_another_directory_at_the_path_is_taken_and_said(workspace: Path, manager: CheckpointManager) -> None:
