@@ -59,11 +59,12 @@ def _changes(
     if head is None:
         return None, (), ()
     try:
+        recorded = tree_of(context, head)
         with peek_root(row) as directories:
-            live, sink, _ = scan_and_plan(context, row, directories, tree_of(context, head))
+            live, sink, _ = scan_and_plan(context, row, directories, recorded)
     except CasnapError as error:
         return None, (Problem(ROOT, error.message),), ()
-    return plan_between(tree_of(context, head), live.view(sink)).visible, live.problems, live.notes
+    return plan_between(recorded, live.view(sink)).visible, live.problems, live.notes
 
 
 def _interrupted(row: WorkspaceRow) -> Interrupted | None:

@@ -24,19 +24,6 @@ from support.oracle import difference, inodes, snapshot
 from support.scanning import NOBODY, as_nobody
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    directory = tmp_path / "workspace"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def manager(workspace: Path) -> CheckpointManager:
-    with CheckpointManager(workspace) as found:
-        yield found
-
-
 def nested(path: Path) -> None:
     (path / "in" / "deep").mkdir(parents=True)
     (path / "in" / "deep" / "f").write_text("deep")

@@ -25,19 +25,6 @@ root_only = pytest.mark.skipif(os.geteuid() != 0, reason="changing to another us
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    directory = tmp_path / "workspace"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def manager(workspace: Path) -> Iterator[CheckpointManager]:
-    with CheckpointManager(workspace) as found:
-        yield found
-
-
-@pytest.fixture
 def public() -> Iterator[Path]:
     """A directory that ordinary users can reach."""
     if os.geteuid() != 0:

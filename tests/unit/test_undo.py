@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,19 +16,6 @@ from casnap.workspace.cache import load_cache
 from casnap.workspace.reader import Reader
 from casnap.workspace.switching import Switch
 from support.oracle import difference, inodes, snapshot
-
-
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
-    directory = tmp_path / "workspace"
-    directory.mkdir()
-    return directory
-
-
-@pytest.fixture
-def manager(workspace: Path) -> Iterator[CheckpointManager]:
-    with CheckpointManager(workspace) as found:
-        yield found
 
 
 def test_rolling_back_to_a_safety_checkpoint_makes_its_parent_head(workspace: Path, manager: CheckpointManager) -> None:
