@@ -104,9 +104,11 @@ class CheckpointManager:
         n: int | None = None,
         paths: Iterable[AnyPath] | None = None,
         preview: bool = False,
+        keep_git: bool = False,
     ) -> RollbackReport:
         """Put the workspace, or ``paths`` in it, back to head, to ``rev``, or to the ``n``-th ancestor of head.
 
+        ``preview`` only tells what would be done; ``keep_git`` leaves every git directory as it is.
         Paths are relative to the workspace when its path was given, else to the current directory.
 
         Raises:
@@ -117,7 +119,7 @@ class CheckpointManager:
             context, workspace = self._find()
             target = resolve(context, workspace, wanted)
             limit = None if paths is None else self._paths(workspace, paths)
-            return rollback(context, workspace, target, paths=limit, preview=preview)
+            return rollback(context, workspace, target, paths=limit, preview=preview, keep_git=keep_git)
 
     def undo(self) -> RollbackReport:
         """Take the newest rollback back, files and head; once more does it again."""
@@ -142,10 +144,10 @@ class CheckpointManager:
             context, workspace = self._find()
             return undelete(context, workspace, resolve(context, workspace, _revision(rev), deleted=True))
 
-    def recover(self) -> RecoverReport:
-        """Finish a rollback that was interrupted; nothing to do is no error."""
+    def recover(self, *, back: bool = False) -> RecoverReport:
+        """Finish a rollback that was interrupted, or go ``back`` to before it; nothing to do is no error."""
         with self._lock:
-            return recover(*self._find())
+            return recover(*self._find(), back=back)
 
     def restore_to(self, directory: AnyPath, rev: str | int = "@") -> RestoreReport:
         """Write a checkpoint into another directory, which is empty or does not exist."""

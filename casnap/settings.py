@@ -23,7 +23,7 @@ from casnap.errors import NoStore, NotFound, Usage
 from casnap.model.checkpoint import Origin
 from casnap.model.clock import Progress, Silent
 from casnap.model.paths import escape, is_within
-from casnap.model.policy import DEFAULT_COMPRESSION, DEFAULT_WAIT, Policy
+from casnap.model.policy import DEFAULT_COMPRESSION, DEFAULT_WAIT, Policy, Selection
 from casnap.model.report import WorkspaceInfo
 from casnap.store.store import Store
 
@@ -37,6 +37,10 @@ LEVELS = range(1, 20)
 
 _SIZE = re.compile(r"(?P<number>\d{1,15})(?P<unit>[KMGT]?)", re.IGNORECASE | re.ASCII)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+
 
 _AGENTS = (("CLAUDECODE", "claude-code"), ("GEMINI_CLI", "gemini"), ("CODEX_*", "codex"), ("OPENCODE*", "opencode"))
 """What each agent sets in the environment of its commands."""
@@ -100,6 +104,13 @@ def load_settings(
             min_free=_size(environ, "CASNAP_MIN_FREE"),
             compression=_level(environ, "CASNAP_COMPRESSION"),
             wait=_wait(wait),
+            selection=Selection(
+                exclude=os.fsencode(environ.get("CASNAP_EXCLUDE", "")),
+                use_gitignore=_truth(environ, "CASNAP_USE_GITIGNORE", default=False),
+                exclude_caches=_truth(environ, "CASNAP_EXCLUDE_CACHES", default=True),
+                max_file_size=_size(environ, "CASNAP_MAX_FILE_SIZE"),
+            ),
+            sqlite_consistent=_truth(environ, "CASNAP_SQLITE_CONSISTENT", default=False),
         ),
         origin=_origin(environ),
         boot=_boot(),
@@ -322,6 +333,13 @@ def _size(environ: Mapping[str, str], key: str) -> int | None:
     if (match := _SIZE.fullmatch(text)) is None:
         raise Usage(f"bad {key} {text!r}: not a size", hint="write bytes, or a number with K, M, G or T")
     return int(match["number"]) * _UNITS[match["unit"].upper()]
+
+
+def _truth(environ: Mapping[str, str], key: str, *, default: bool) -> bool:
+    text = environ.get(key, "").lower()
+    if text and text not in _TRUE | _FALSE:
+        raise Usage(f"bad {key} {text!r}: neither true nor false", hint="write true or false")
+    return text in _TRUE if text else default
 
 
 def _level(environ: Mapping[str, str], key: str) -> int:

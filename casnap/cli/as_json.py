@@ -190,6 +190,10 @@ def rollback_fields(report: RollbackReport) -> Record:
         "head": report.head,
         "left_alone": problem_records(report.left_alone),
         "kept": [path_fields(path) for path in report.kept],
+        "git": [
+            {**path_fields(move.path), "commits": move.commits, "returning": move.returning, "refs": move.refs}
+            for move in report.git
+        ],
         "notes": list(report.notes),
         "problems": problem_records(report.problems),
         "seconds": round(report.seconds, 3),

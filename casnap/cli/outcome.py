@@ -26,11 +26,21 @@ def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report:
     if session.as_json:
         session.document(verb, workspace, **rollback_fields(report))
     elif report.preview:
+        show_git(session, report)
         for change in report.changes:
             session.output.data(plan_line(change))
     else:
+        show_git(session, report)
         session.output.data(outcome_line(report))
     talk_about(session, report)
+
+
+def show_git(session: Session, report: RollbackReport) -> None:
+    """Say first what becomes of git directories: commits are what people mind most."""
+    for move in report.git:
+        moves = f"{quantity(move.commits, 'commit')} and {quantity(move.refs, 'ref')} go back"
+        returning = f", {quantity(move.returning, 'commit')} come back" if move.returning else ""
+        session.output.data(f"git {path_text(move.path)}: {moves}{returning}")
 
 
 def outcome_line(report: RollbackReport) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from casnap.cli.as_json import failure_record, rollback_fields, workspace_record
 from casnap.cli.options import agreed, flag, verb
-from casnap.cli.outcome import outcome_line, outcome_status, talk_about
+from casnap.cli.outcome import outcome_line, outcome_status, show_git, talk_about
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.engine.recover import recover
@@ -17,21 +17,22 @@ from casnap.model.report import RecoverReport, WorkspaceInfo
 
 @verb("recover")
 @flag("--all", "everywhere", help="In all workspaces.")
+@flag("--back", help="Not forward, but back to the state before the interrupted run.")
 @agreed
-def command(session: Session, everywhere: bool, yes: bool) -> int:
-    """Finish a rollback that was interrupted. With nothing to finish, nothing is done.
+def command(session: Session, everywhere: bool, back: bool, yes: bool) -> int:
+    """Finish a rollback that was interrupted, or with --back undo what it did. With none, nothing is done.
 
     It needs no consent, since it changes nothing that was not asked for; --yes is accepted all the same.
     """
     if not everywhere:
         workspace = session.workspace()
-        report = recover(session.context(), workspace)
+        report = recover(session.context(), workspace, back=back)
         return _show(session, workspace, [report], [])
     done: list[RecoverReport] = []
     failed: list[tuple[WorkspaceInfo, CasnapError]] = []
     for workspace in all_workspaces(session.context()):
         try:
-            done.append(recover(session.context(), workspace))
+            done.append(recover(session.context(), workspace, back=back))
         except CasnapError as error:  # one workspace in trouble must not keep the others waiting
             failed.append((workspace, error))
     return _show(session, None, done, failed)
@@ -53,6 +54,7 @@ def _show(
             output.talk(f"{place}: nothing to recover")
             continue
         if not session.as_json:
+            show_git(session, report.rollback)
             output.data(f"{outcome_line(report.rollback)}  {place}")
         talk_about(session, report.rollback)
     for where, error in failed:

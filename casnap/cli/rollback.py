@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
+from functools import partial
 
 import click
 
@@ -17,7 +19,6 @@ from casnap.engine.rollback import rollback
 from casnap.errors import Usage
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.report import WorkspaceInfo
-from casnap.model.revision import Revision
 
 
 @verb("rollback", takes_paths=True)
@@ -27,6 +28,7 @@ from casnap.model.revision import Revision
 @once("--step", metavar="N", help="The checkpoint with this step.")
 @once("--to", "instant", metavar="TIME", help="The newest checkpoint that was there at this time.")
 @flag("--preview", "--dry-run", "preview", help="Show what would be done, and do nothing.")
+@flag("--keep-git", help="Leave every git directory as it is.")
 @flag("--no-safety", help="Take no safety checkpoint: no way back. For a full or read-only store.")
 @agreed
 def command(
@@ -37,6 +39,7 @@ def command(
     step: str | None,
     instant: str | None,
     preview: bool,
+    keep_git: bool,
     no_safety: bool,
     yes: bool,
     target: str | None = None,
@@ -51,31 +54,41 @@ def command(
     workspace = session.workspace()
     checkpoint = find_typed(session, workspace, wanted, revision, "rollback")
     if target is not None:
-        if preview or no_safety:
-            raise Usage("bad options: --target goes with neither --preview nor --no-safety", hint="leave them out")
+        if preview or no_safety or keep_git:
+            raise Usage("bad options: --target goes with no --preview, --no-safety, --keep-git", hint="leave them out")
         return run_restore_to(session, workspace, checkpoint, target)
     if back is not None:
         session.output.talk("note: -n counts parents of head: 1 is its parent, `casnap rollback` alone goes to head")
-    return _roll_back(session, workspace, checkpoint, wanted, preview=preview, safety=not no_safety, yes=yes)
+    options = _Options(preview=preview, safety=not no_safety, keep_git=keep_git)
+    return _roll_back(session, workspace, checkpoint, options, yes=yes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Options:
+    preview: bool
+    safety: bool
+    keep_git: bool
 
 
 def _roll_back(
-    session: Session,
-    workspace: WorkspaceInfo,
-    checkpoint: Checkpoint,
-    wanted: Revision,
-    *,
-    preview: bool,
-    safety: bool,
-    yes: bool,
+    session: Session, workspace: WorkspaceInfo, checkpoint: Checkpoint, options: _Options, *, yes: bool
 ) -> int:
-    context, paths = session.context(), session.paths(workspace)
-    if not preview and not yes and session.may_ask:
-        plan = rollback(context, workspace, checkpoint, paths=paths, preview=True)
-        way_back = "a safety checkpoint is taken first" if safety else "WITHOUT a safety checkpoint: no way back"
+    run = partial(
+        rollback,
+        session.context(),
+        workspace,
+        checkpoint,
+        paths=session.paths(workspace),
+        keep_git=options.keep_git,
+    )
+    if not options.preview and not yes and session.may_ask:
+        plan = run(preview=True)
+        way_back = "a safety checkpoint is taken first"
+        if not options.safety:
+            way_back = "WITHOUT a safety checkpoint: no way back"
         what = f"{printable(workspace.path)} back to {tag(checkpoint)}: {counts_text(plan.counts)} paths"
         session.confirm(f"Roll {what}, {way_back}. Go on?", yes=yes)
-    report = rollback(context, workspace, checkpoint, paths=paths, preview=preview, safety=safety)
+    report = run(preview=options.preview, safety=options.safety)
     show_rollback(session, "rollback", workspace, report)
     return outcome_status(report)
 

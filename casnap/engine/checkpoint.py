@@ -164,7 +164,7 @@ def checkpoint_object(
         scan_ended=live.found.ended,
         origin=context.origin,
         git=git_state(row.path),
-        rules=(),
+        rules=live.found.rules,
         links=live.links,
     )
 

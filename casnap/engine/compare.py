@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from casnap.codec.trees import load_listing
 from casnap.model.change import Aspect, Change, ChangeKind
@@ -24,13 +24,17 @@ from casnap.model.tree import (
 class TreeView:
     """A tree and where its objects are; ``root`` is None for "nothing there".
 
-    What has been looked at is remembered: objects never change.
+    ``rules`` are the ignore rules that a checkpoint recorded. What has been looked at is remembered: objects
+    never change.
     """
 
-    def __init__(self, source: ObjectSource, root: Directory | None, links: LinkGroups = ()) -> None:
+    def __init__(
+        self, source: ObjectSource, root: Directory | None, links: LinkGroups = (), rules: tuple[str, ...] = ()
+    ) -> None:
         self.source = source
         self.root = root
         self.links = links
+        self.rules = rules
         self._known: dict[bytes, Mapping[bytes, AnyEntry]] = {}
 
     def entries(self, tree: bytes) -> Mapping[bytes, AnyEntry]:
@@ -62,16 +66,25 @@ class TreeView:
                 stack.extend((join(at, child.name), child) for child in reversed(children))
 
 
-def plan_between(old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None = None) -> Plan:
+Guardian = Callable[[Change], Protected | None]
+"""Says what is left alone instead of making a change."""
+
+
+def plan_between(
+    old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None = None, guardian: Guardian | None = None
+) -> Plan:
     """What turns ``old`` into ``new``, limited to ``paths`` and what lies below them when given.
 
+    What the ``guardian`` protects is left out.
     Directories above a limited path are changed only where the path could not be put back otherwise.
     """
     changes, protected = _Comparison(old, new).run()
     by_path = {change.path: change for change in changes}
+    protected += _take_guarded(by_path, guardian)
     spared = {item.path for item in protected}
     new_links = _without(new.links, spared)
     _add_link_changes(old, new, new_links, by_path)
+    protected += [item for item in _take_guarded(by_path, guardian) if item.path not in spared]
     if paths is not None:
         by_path = _limit(by_path, paths)
         protected = [item for item in protected if _in_scope(item.path, paths)]
@@ -84,6 +97,18 @@ def plan_between(old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None =
         new_links=_limit_links(new_links, paths),
         whole=paths is None,
     )
+
+
+def _take_guarded(changes: dict[bytes, Change], guardian: Guardian | None) -> list[Protected]:
+    """Take out the changes that are guarded."""
+    guarded: dict[bytes, Protected] = {}
+    if guardian is not None:
+        for path in list(changes):
+            item = guardian(changes[path])
+            if item is not None:
+                guarded[item.path] = item
+                del changes[path]
+    return list(guarded.values())
 
 
 def _take_blocked(changes: dict[bytes, Change], protected: list[Protected]) -> tuple[Change, ...]:

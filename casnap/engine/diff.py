@@ -48,8 +48,10 @@ def diff(
         return _diff(old, new, changes, patches, ())
     row = workspace_row(context.store.state(), workspace)
     with peek_root(row) as directories:
-        live, sink, _ = scan_and_plan(context, row, directories, before)
-        changes = _visible(before, live.view(sink), paths)
+        live, _, plan = scan_and_plan(
+            context, row, directories, lambda live, sink: plan_between(before, live.view(sink), paths or None)
+        )
+        changes = plan.visible
         patches = _patches(changes, before, _live(directories), context_lines) if patch else []
     return _diff(old, None, changes, patches, live.problems)
 

@@ -45,7 +45,7 @@ def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
 def tree_of(context: Context, checkpoint: Checkpoint) -> TreeView:
     """The tree that a checkpoint recorded."""
     found = load_object(context, bytes.fromhex(checkpoint.id))
-    return TreeView(context.store, found.root, found.links)
+    return TreeView(context.store, found.root, found.links, found.rules)
 
 
 def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:

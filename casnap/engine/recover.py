@@ -6,14 +6,18 @@ from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of
 from casnap.engine.request import Request
 from casnap.engine.rollback import restore
+from casnap.errors import Damage
 from casnap.model.report import RecoverReport, WorkspaceInfo
 
 
-def recover(context: Context, workspace: WorkspaceInfo) -> RecoverReport:
-    """Go forward with the interrupted rollback; nothing to do is no error.
+def recover(context: Context, workspace: WorkspaceInfo, *, back: bool = False) -> RecoverReport:
+    """Go forward with the interrupted rollback, or ``back`` to before it; nothing to do is no error.
 
     It is planned anew from the present tree, with a safety checkpoint of its own; undo still leads to before
     the first run, and one that was limited to paths stays limited to them.
+
+    Raises:
+        Damage: an object that is needed is missing or bad; nothing was changed, and ``back`` may still work.
     """
     state = context.store.state()
     row = workspace_row(state, workspace)
@@ -22,9 +26,19 @@ def recover(context: Context, workspace: WorkspaceInfo) -> RecoverReport:
     begun = row.open[-1]
     request = Request(
         "recover",
-        noun_of(context, state, begun.target),
-        head_after=begun.head_after,
+        noun_of(context, state, begun.undo.safety if back else begun.target),
+        head_after=begun.undo.head if back else begun.head_after,
         paths=begun.paths or None,
         undo=begun.undo,
     )
-    return RecoverReport(workspace, restore(context, workspace, request))
+    try:
+        return RecoverReport(workspace, restore(context, workspace, request))
+    except Damage as damage:
+        if back:
+            raise
+        raise Damage(
+            damage.message,
+            code=damage.code,
+            hint="go back to before the interrupted run with: casnap recover --back",
+            details=damage.details,
+        ) from damage

@@ -12,7 +12,8 @@ from casnap.store.state import UndoTarget
 class Request:
     """The target, and what becomes of head and undo when it is restored.
 
-    ``paths`` limits it (None: everything). ``undo`` is None for "the safety checkpoint of this very run".
+    ``paths`` limits it (None: everything); ``keep_git`` leaves git directories alone. ``undo`` is None for "the
+    safety checkpoint of this very run".
     """
 
     verb: str
@@ -20,3 +21,4 @@ class Request:
     head_after: bytes
     paths: tuple[bytes, ...] | None = None
     undo: UndoTarget | None = None
+    keep_git: bool = False

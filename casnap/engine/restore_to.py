@@ -12,6 +12,7 @@ from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.content import pieces, require_contents
 from casnap.engine.context import Context
 from casnap.engine.history import tree_of
+from casnap.engine.scope import with_databases
 from casnap.engine.sinks import MemorySink
 from casnap.engine.workspaces import canonical
 from casnap.errors import NotFound, Refused, StorageFailed
@@ -66,7 +67,7 @@ def _fill(
         status = os.fstat(directories.root_fd)
         sink = MemorySink(context.store)
         root = _empty_root(sink, status, directories.root_fd)
-        plan = plan_between(TreeView(sink, root), target, paths or None)
+        plan = plan_between(TreeView(sink, root), target, with_databases(paths, target) or None)
         signatures = {ROOT: signature_of(status)}
         staging = Staging(
             directories,

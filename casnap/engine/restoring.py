@@ -18,9 +18,9 @@ from casnap.fs.directories import Directories
 from casnap.fs.durable import sync_filesystem, sync_names
 from casnap.model.operation import AnyOperation, RollbackEnded
 from casnap.model.paths import split
-from casnap.model.plan import Plan
+from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.report import Problem
-from casnap.model.tree import Directory
+from casnap.model.tree import Directory, OmitReason
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.layout import lay_out
@@ -101,7 +101,15 @@ class Restoring:
     def _differences(self, known: set[bytes]) -> Problems:
         """Look again: what differs from the target although nothing said so."""
         sink = MemorySink(self.context.store)
-        after = scan_again(self.context, self.row, self.directories, sink, self.live, stored=self.point is not None)
+        after = scan_again(
+            self.context,
+            self.row,
+            self.directories,
+            sink,
+            self.live,
+            stored=self.point is not None,
+            aside=frozenset(item.path for item in self.plan.protected if _hides_later(item)),
+        )
         paths = None if self.plan.whole else tuple(change.path for change in self.plan.changes)
         rest = plan_between(after.view(sink), self.target, paths)
         planned = {change.path for change in self.plan.changes}
@@ -151,3 +159,8 @@ class Restoring:
                 )
 
             self.context.store.commit(build, session, last=True)
+
+
+def _hides_later(item: Protected) -> bool:
+    """Whether something may hide the path no more once the target's ignore files are in place."""
+    return isinstance(item.reason, Guard) or item.reason is OmitReason.IGNORED

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
-from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.compare import TreeView
 from casnap.engine.context import Context
 from casnap.engine.sinks import MemorySink
 from casnap.errors import Damage
@@ -19,6 +19,7 @@ from casnap.model.tree import Directory, OmitReason
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache, load_cache
+from casnap.workspace.databases import Copier
 from casnap.workspace.omissions import Exclusions
 from casnap.workspace.scan import Scan, scan
 from casnap.workspace.signature import Signature
@@ -71,7 +72,7 @@ class LiveScan:
 
     def view(self, source: ObjectSource) -> TreeView:
         """The tree, its objects being in ``source``."""
-        return TreeView(source, self.found.root, self.found.links)
+        return TreeView(source, self.found.root, self.found.links, self.found.rules)
 
 
 def scan_workspace(
@@ -82,9 +83,11 @@ def scan_workspace(
     *,
     before_reading: Callable[[int], None] = lambda total: None,
     trusted: bool = True,
+    raw: bool = False,
 ) -> LiveScan:
     """Look at a workspace, believing its saved cache unless not ``trusted``.
 
+    ``raw`` takes every file as it stands, live databases too: before a change, what is there counts.
     ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
     """
     cache = load_cache(
@@ -92,28 +95,32 @@ def scan_workspace(
     )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
-    return _scan(context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure)
+    copier = None if raw or not context.policy.sqlite_consistent else context.store.copy_database
+    return _scan(
+        context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
+    )
 
 
 def scan_and_plan(
     context: Context,
     row: WorkspaceRow,
     directories: Directories,
-    target: TreeView,
-    paths: tuple[bytes, ...] | None = None,
+    planned: Callable[[LiveScan, MemorySink], Plan],
+    *,
+    raw: bool = False,
 ) -> tuple[LiveScan, MemorySink, Plan]:
-    """Look without writing, and plan what turns the workspace into ``target``.
+    """Look without writing, and plan by what was found; ``raw`` as in :func:`scan_workspace`.
 
     Where trees that the cache vouches for are damaged in the store, everything is read anew.
     """
     sink = MemorySink(context.store)
-    live = scan_workspace(context, row, directories, sink)
+    live = scan_workspace(context, row, directories, sink, raw=raw)
     try:
-        return live, sink, plan_between(live.view(sink), target, paths)
+        return live, sink, planned(live, sink)
     except Damage:
         sink = MemorySink(context.store)
-        live = scan_workspace(context, row, directories, sink, trusted=False)
-        return live, sink, plan_between(live.view(sink), target, paths)
+        live = scan_workspace(context, row, directories, sink, trusted=False, raw=raw)
+        return live, sink, planned(live, sink)
 
 
 def scan_again(
@@ -125,14 +132,17 @@ def scan_again(
     *,
     doubted: Collection[bytes] = (),
     stored: bool = False,
+    aside: frozenset[bytes] = frozenset(),
 ) -> LiveScan:
-    """Look once more, believing what ``earlier`` found but for ``doubted`` paths.
+    """Look once more, believing what ``earlier`` found but for ``doubted`` paths, and not at those ``aside``.
 
     ``stored`` says that the store holds all that the earlier look found; otherwise that is looked up, and
     what is missing is read again.
     """
     cache = earlier.found.cache
-    return _scan(context, row, directories, sink, cache, lambda total: None, only=doubted, confirm=not stored)
+    return _scan(
+        context, row, directories, sink, cache, lambda total: None, only=doubted, confirm=not stored, aside=aside
+    )
 
 
 def _scan(
@@ -146,6 +156,8 @@ def _scan(
     trusted: bool = True,
     only: Collection[bytes] | None = None,
     confirm: bool = False,
+    aside: frozenset[bytes] = frozenset(),
+    copier: Copier | None = None,
 ) -> LiveScan:
     told: list[ReadingAhead] = []
 
@@ -160,6 +172,7 @@ def _scan(
         clock=context.clock,
         progress=context.progress,
         exclusions=Exclusions.of(context.store.path),
+        selection=context.policy.selection,
         nonces=frozenset(begun.nonce for begun in row.open),
         parameters=context.store.chunker,
         before_reading=tell,
@@ -167,6 +180,8 @@ def _scan(
         only=only,
         confirm=confirm,
         source=context.store,
+        aside=aside,
+        copier=copier,
     )
     news = found.cache.differs or confirm or (cache is not None and not cache.checkpoint)
     return LiveScan(found, told[0], news, replaced=_is_replaced(cache, directories))

@@ -61,10 +61,12 @@ def _changes(
     try:
         recorded = tree_of(context, head)
         with peek_root(row) as directories:
-            live, sink, _ = scan_and_plan(context, row, directories, recorded)
+            live, _, plan = scan_and_plan(
+                context, row, directories, lambda live, sink: plan_between(recorded, live.view(sink))
+            )
     except CasnapError as error:
         return None, (Problem(ROOT, error.message),), ()
-    return plan_between(recorded, live.view(sink)).visible, live.problems, live.notes
+    return plan.visible, live.problems, live.notes
 
 
 def _interrupted(row: WorkspaceRow) -> Interrupted | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
+from collections.abc import Iterator
 from pathlib import Path
 
 from casnap.errors import StorageFailed
@@ -94,3 +96,24 @@ def sync_filesystem(fd: int) -> None:
     elif syncfs(fd) != 0:
         number = ctypes.get_errno()
         raise failed("sync the workspace's disk", f"(descriptor {fd})", OSError(number, os.strerror(number)))
+
+
+@contextlib.contextmanager
+def scratch_file(directory: Path) -> Iterator[tuple[Path, int]]:
+    """A new empty file, whose name lives as long as the with block; the descriptor is the caller's to close.
+
+    Raises:
+        StorageFailed: it cannot be made.
+    """
+    path = directory / f"scratch-{secrets.token_hex(8)}"
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        raise failed("create", path, error) from error
+    try:
+        yield path, fd
+    except BaseException:
+        os.close(fd)
+        raise
+    finally:
+        path.unlink(missing_ok=True)

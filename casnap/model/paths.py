@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 ROOT = b""
 NAME_MAX = 255
@@ -46,6 +47,15 @@ def ancestors(path: bytes) -> list[bytes]:
 def is_within(path: bytes, directory: bytes) -> bool:
     """Whether ``path`` is ``directory`` or lies below it."""
     return not directory or path == directory or path.startswith(directory + b"/")
+
+
+def names_by_directory(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
+    """For each directory that holds some of ``paths``, their names in it."""
+    names: dict[bytes, set[bytes]] = {}
+    for path in paths:
+        directory, name = split(path)
+        names.setdefault(directory, set()).add(name)
+    return {directory: frozenset(found) for directory, found in names.items()}
 
 
 def escape(path: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from casnap.model.change import Change
 from casnap.model.tree import AnyEntry, OmitReason, Omitted
@@ -11,12 +12,25 @@ LinkGroups = tuple[tuple[bytes, ...], ...]
 """Hard-link groups: sorted paths of one file, groups sorted."""
 
 
+class Guard(Enum):
+    """Why a rollback leaves alone what both sides could tell it about; the value is for a person."""
+
+    IGNORED_THEN = "ignored by the rules of the checkpoint"
+    RULES_UNREAD = "the ignore rules that may protect it cannot be read"
+    GIT_KEPT = "git directories are kept"
+
+    @property
+    def words(self) -> str:
+        """The reason for a person."""
+        return self.value
+
+
 @dataclass(frozen=True, slots=True)
 class Protected:
-    """A path that a rollback leaves alone since it was not captured on one side or both."""
+    """A path that a rollback leaves alone: it was not captured on one side or both, or something guards it."""
 
     path: bytes
-    reason: OmitReason
+    reason: OmitReason | Guard
     old: AnyEntry | None
     new: AnyEntry | None
 
@@ -24,6 +38,8 @@ class Protected:
     def is_left_alone(self) -> bool:
         """Whether the target would have something else here: what it holds cannot be put in place, or what
         stands here and cannot be read would be gone."""
+        if isinstance(self.reason, Guard):
+            return self.reason is Guard.RULES_UNREAD
         if not isinstance(self.old, Omitted):
             return False
         if self.new is None:

@@ -84,12 +84,23 @@ class Diff:
 
 
 @dataclass(frozen=True, slots=True)
+class GitMove:
+    """What becomes of a git directory: commits that are not in it any more, that are in it again, refs that change."""
+
+    path: bytes
+    commits: int
+    returning: int
+    refs: int
+
+
+@dataclass(frozen=True, slots=True)
 class RollbackReport:
     """What a rollback, undo or recover did, or (``preview``) would do.
 
     ``changes`` are the paths that were (would be) changed, old being before. ``left_alone`` are paths that
     should have changed and did not, with the reason: then ``complete`` is false. ``kept`` are paths that no
-    checkpoint holds and that were protected. ``target`` is what was asked for, ``safety`` where undo leads.
+    checkpoint holds and that were protected. ``git`` has the git directories that change. ``target`` is what was
+    asked for, ``safety`` where undo leads.
     """
 
     verb: str
@@ -100,6 +111,7 @@ class RollbackReport:
     head: str | None
     left_alone: tuple[Problem, ...] = ()
     kept: tuple[bytes, ...] = ()
+    git: tuple[GitMove, ...] = ()
     notes: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = ()
     seconds: float = 0.0

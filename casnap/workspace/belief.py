@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 
-from casnap.model.paths import ROOT, ancestors
+from casnap.model.paths import ROOT, ancestors, names_by_directory
 from casnap.model.tree import AnyEntry
 from casnap.workspace.cache import CachedDirectory, StatCache, known_entries
-from casnap.workspace.omissions import names_by_directory
 from casnap.workspace.signature import Signature
 
 

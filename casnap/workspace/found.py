@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from casnap.model.paths import ROOT, join, split
 from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason, Omitted
 from casnap.workspace.belief import Known
+from casnap.workspace.rules import Rules, Texts
 from casnap.workspace.signature import Signature
 
 
@@ -32,7 +33,8 @@ class Findings:
 class FoundDirectory:
     """A directory, and what has been found in it.
 
-    ``own`` has no tree and digest yet. ``pending`` are files that must be read and ``subdirectories``
+    ``own`` has no tree and digest yet. ``rules`` are for what is in it, its own ignore files, which say ``texts``,
+    included. ``pending`` are files that must be read and ``subdirectories``
     directories that must be looked into before they have entries.
     """
 
@@ -43,6 +45,8 @@ class FoundDirectory:
     in_git: bool
     known: Known
     mounts: frozenset[bytes]
+    rules: Rules
+    texts: Texts
     findings: Findings
     entries: dict[bytes, AnyEntry] = field(default_factory=dict)
     signatures: dict[bytes, Signature] = field(default_factory=dict)

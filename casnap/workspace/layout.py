@@ -10,6 +10,7 @@ from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.paths import ROOT, components, split
 from casnap.model.plan import Plan
 from casnap.model.tree import AnyNode, Directory, Omitted
+from casnap.workspace.databases import LOGS
 from casnap.workspace.signature import Signature
 
 Unit = tuple[bytes, ...]
@@ -72,7 +73,12 @@ def _is_removed_first(change: Change) -> bool:
     """Whether the name must be free before anything is put there, or is to be gone."""
     if change.kind is ChangeKind.RETYPED:
         return isinstance(change.old, Directory) or isinstance(change.new, Directory)
-    return change.kind is ChangeKind.REMOVED
+    return change.kind is ChangeKind.REMOVED or _is_stale_log(change)
+
+
+def _is_stale_log(change: Change) -> bool:
+    """Whether a database's log is to be another: whoever opens the restored database must not meet the old one."""
+    return change.path.endswith(LOGS) and Aspect.CONTENT in change.aspects
 
 
 def _is_created_directory(change: Change) -> bool:

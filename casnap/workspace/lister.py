@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+from collections.abc import Collection
 
 from casnap.errors import CasnapError
 from casnap.model.paths import escape, join, split
@@ -13,7 +14,9 @@ from casnap.model.tree import OmitReason
 from casnap.workspace.belief import Belief, Known
 from casnap.workspace.entries import directory_entry, read_xattrs, special_entry
 from casnap.workspace.found import Findings, FoundDirectory, ReadJob
-from casnap.workspace.omissions import Omissions, is_in_git
+from casnap.workspace.ignore_files import ignore_texts, is_cache
+from casnap.workspace.omissions import GIT_DIRECTORY, Omissions, is_in_git
+from casnap.workspace.rules import CACHE_TAG
 from casnap.workspace.signature import Settling, Signature, signature_of
 from casnap.workspace.temporaries import nonce_of
 
@@ -35,41 +38,66 @@ class Lister:
         self._settling = settling
         self._belief = belief
 
-    def list(self, path: bytes, fd: int) -> FoundDirectory:
+    def list(self, path: bytes, fd: int, above: FoundDirectory | None) -> FoundDirectory | None:
         """Everything in the directory at ``path``, open as ``fd``; again where it changed meanwhile.
+
+        ``above`` is the directory that it was found in, None for the root. None comes back for a cache that
+        is not to be captured.
 
         Raises:
             OSError: it cannot be listed or searched.
         """
         known = self._belief.of(path)
-        found = self._listed(path, fd, known)
+        found = self._listed(path, fd, known, above)
         for _ in range(TRIES - 1):
-            if found.signature.matches(os.fstat(fd)):
+            if found is None or found.signature.matches(os.fstat(fd)):
                 break
             for name in found.signatures.keys() | found.entries.keys():
                 self.findings.drop(join(path, name))
-            found = self._listed(path, fd, known)
+            found = self._listed(path, fd, known, above)
         return found
 
-    def _listed(self, path: bytes, fd: int, known: Known) -> FoundDirectory:
+    def _listed(self, path: bytes, fd: int, known: Known, above: FoundDirectory | None) -> FoundDirectory | None:
         status = os.fstat(fd)
         signature = signature_of(status)
         before = known.own(status)
         settled = before is not None or self._settling.settled(signature)
         xattrs = read_xattrs(fd) if before is None else before.entry.xattrs
+        names = sorted(map(os.fsencode, os.listdir(fd)))
+        in_git = is_in_git(path)
+        texts = {} if in_git else self._texts(fd, names, above)
+        if texts is None:
+            return None
+        rules = self._omissions.rules if above is None else above.rules
         found = FoundDirectory(
             path=path,
             own=directory_entry(split(path)[1], status, xattrs),
             signature=signature,
             settled=settled,
-            in_git=is_in_git(path),
+            in_git=in_git,
             known=known,
             mounts=self._omissions.mounts_in(path),
+            rules=rules.inside(path, texts, is_repository=above is not None and GIT_DIRECTORY in names),
+            texts=texts,
             findings=self.findings,
         )
-        for name in sorted(map(os.fsencode, os.listdir(fd))):
+        for name in names:
             self.look(found, fd, name)
         return found
+
+    def _texts(
+        self, fd: int, names: Collection[bytes], above: FoundDirectory | None
+    ) -> dict[bytes, bytes | None] | None:
+        """What the ignore files say in a directory; None for a cache, which the root never is."""
+        rules = self._omissions.rules
+        texts = ignore_texts(fd, names, rules)
+        if rules.selection.exclude_caches and above is not None and CACHE_TAG in names:
+            cache = is_cache(fd)
+            if cache:
+                return None
+            if cache is None:
+                texts[CACHE_TAG] = None
+        return texts
 
     def look(self, found: FoundDirectory, fd: int, name: bytes) -> None:
         """Record what stands at a name; nothing when it is gone.
@@ -103,7 +131,7 @@ class Lister:
         if self._nonces and nonce_of(name) in self._nonces:
             self.findings.leftovers.add(join(found.path, name))
             return True
-        reason = self._omissions.reason(found.path, name, status, in_git=found.in_git)
+        reason = self._omissions.reason(found, name, status)
         if reason is not None:
             found.omit(name, reason)
             return True

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from casnap.model.paths import components, join, split
+from casnap.model.paths import components, join, names_by_directory
 from casnap.model.tree import OmitReason
+from casnap.workspace.found import FoundDirectory
+from casnap.workspace.rules import Rules
 
 GIT_DIRECTORY = b".git"
 GIT_OBJECTS = b"objects"
@@ -40,11 +41,17 @@ class Exclusions:
 
 @dataclass(frozen=True, slots=True)
 class Omissions:
-    """The rules in force in one workspace. ``mount_points`` are paths below its root, which is ``root_path``."""
+    """The rules in force in one workspace.
+
+    ``mount_points`` are paths below its root, which is ``root_path``; ``rules`` are those above the root.
+    Paths ``aside`` are not looked at: a rollback that is under way leaves them alone.
+    """
 
     root_path: bytes
     exclusions: Exclusions
     mount_points: frozenset[bytes]
+    rules: Rules
+    aside: frozenset[bytes] = frozenset()
     _mounts_in: dict[bytes, frozenset[bytes]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,15 +61,26 @@ class Omissions:
         """The names in a directory that are mount points. They must not even be looked at: a dead server hangs."""
         return self._mounts_in.get(directory, frozenset())
 
-    def reason(self, directory: bytes, name: bytes, status: os.stat_result, *, in_git: bool) -> OmitReason | None:
-        """Why the entry is left out; None when it is captured. ``in_git``: a ``.git`` directory is around it."""
+    def reason(self, found: FoundDirectory, name: bytes, status: os.stat_result) -> OmitReason | None:
+        """Why an entry of ``found`` is left out; None when it is captured.
+
+        A git directory is captured whole or not at all: no pattern or size takes a part of it.
+        """
         mode = status.st_mode
-        if stat.S_ISDIR(mode):
-            return OmitReason.STORE if self._is_store(join(directory, name), status) else None
+        path = join(found.path, name)
+        if stat.S_ISDIR(mode) and self._is_store(path, status):
+            return OmitReason.STORE
+        if path in self.aside:
+            return OmitReason.IGNORED
+        if not found.in_git and found.rules.ignores(path, is_directory=stat.S_ISDIR(mode)):
+            return OmitReason.IGNORED
         if stat.S_ISSOCK(mode):
             return OmitReason.SOCKET
-        if in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode):
+        if found.in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode):
             return OmitReason.GIT_LOCK
+        limit = self.rules.selection.max_file_size
+        if limit is not None and stat.S_ISREG(mode) and status.st_size > limit and not found.in_git:
+            return OmitReason.TOO_LARGE
         return None
 
     def _is_store(self, path: bytes, status: os.stat_result) -> bool:
@@ -74,12 +92,3 @@ class Omissions:
 def is_in_git(directory: bytes) -> bool:
     """Whether the directory at this path is, or is within, one that is named ``.git``."""
     return GIT_DIRECTORY in components(directory)
-
-
-def names_by_directory(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
-    """For each directory that holds some of ``paths``, their names in it."""
-    names: dict[bytes, set[bytes]] = {}
-    for path in paths:
-        directory, name = split(path)
-        names.setdefault(directory, set()).add(name)
-    return {directory: frozenset(found) for directory, found in names.items()}

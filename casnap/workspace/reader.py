@@ -19,6 +19,9 @@ from casnap.workspace.outbox import Outbox
 # A pipe that was swapped in for a file is opened without waiting for its writer, and found out by fstat.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
+GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ESTALE})
+"""What opening an entry fails with when it is not what it was a moment ago."""
+
 
 @dataclass(frozen=True, slots=True)
 class Content:

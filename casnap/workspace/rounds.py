@@ -14,30 +14,34 @@ from msgspec.structs import replace
 
 from casnap.fs.directories import Directories
 from casnap.model.tree import File, FileFlag, OmitReason
+from casnap.workspace.databases import Copier, Databases, database_of
 from casnap.workspace.entries import ReadFailed, Xattrs, file_entry, is_sparse, read_xattrs
-from casnap.workspace.found import ReadJob
+from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import raise_if_ours, unreadable
-from casnap.workspace.reader import Content, Reader, open_file
+from casnap.workspace.reader import GONE, Content, Reader, open_file
 from casnap.workspace.signature import Settling, Signature, signature_of
-from casnap.workspace.walk import GONE, Walk
+from casnap.workspace.walk import Walk
 
 ROUNDS = 3
 
 CHANGED_WHILE_READ = "captured, but it kept changing while it was read"
 
-_SIDE_FILES = (b"-wal", b"-shm", b"-journal")
-"""What SQLite keeps beside a database; apart from it they are worth nothing."""
-
 
 class Rounds:
-    """Reads the files that a walk could not make entries of. ``files_read`` counts readings."""
+    """Reads the files that a walk could not make entries of. ``files_read`` counts readings.
 
-    def __init__(self, directories: Directories, walk: Walk, reader: Reader, settling: Settling) -> None:
+    With a ``copier``, SQLite databases that others have open are taken through it.
+    """
+
+    def __init__(
+        self, directories: Directories, walk: Walk, reader: Reader, settling: Settling, copier: Copier | None = None
+    ) -> None:
         self.files_read = 0
         self._directories = directories
         self._walk = walk
         self._reader = reader
         self._settling = settling
+        self._databases = Databases(directories, walk, copier)
         self._inodes: dict[tuple[int, int], tuple[Signature, File]] = {}
         self._git_moved: set[bytes] = set()
 
@@ -47,7 +51,15 @@ class Rounds:
         return self._reader.bytes_read
 
     def run(self, jobs: list[ReadJob]) -> None:
-        """Read until every file has an entry, is left out or is gone."""
+        """Read until every file has an entry, is left out or is gone, and databases are whole or flagged."""
+        jobs = self._databases.without_live(jobs)
+        while True:
+            self._read_all(jobs)
+            jobs = self._databases.settle(self._keep_copy)
+            if not jobs:
+                return
+
+    def _read_all(self, jobs: list[ReadJob]) -> None:
         while jobs:
             ready, later = self._divide(jobs)
             later += [job for job in ready if not self._is_done(job)]
@@ -65,13 +77,13 @@ class Rounds:
         """The files to read in this round, and those to wait for; a database goes with its side files."""
         for job in jobs:
             job.rounds += 1
-        young = {_database(job.path) for job in jobs if not self._may_be_read(job)}
+        young = {database_of(job.path) for job in jobs if not self._may_be_read(job)}
         if not young:
             return jobs, []
         ready: list[ReadJob] = []
         later: list[ReadJob] = []
         for job in jobs:
-            waits = job.rounds < ROUNDS and _database(job.path) in young
+            waits = job.rounds < ROUNDS and database_of(job.path) in young
             (later if waits else ready).append(job)
         return ready, later
 
@@ -124,6 +136,7 @@ class Rounds:
             job.directory.omit(job.name, OmitReason.UNREADABLE, unreadable(failure))
             return True
         self.files_read += 1
+        self._databases.notice(job.path, fd, content.size)
         after = os.fstat(fd)
         steady = job.settled and content.whole and job.signature.matches(after)
         if not steady:
@@ -150,10 +163,11 @@ class Rounds:
         if steady and (status.st_nlink > 1 or job.directory.in_git):
             self._inodes[status.st_dev, status.st_ino] = (job.signature, entry)
 
-
-def _database(path: bytes) -> bytes:
-    """The database that a file belongs to, if it is one of SQLite's side files; else the path itself."""
-    for suffix in _SIDE_FILES:
-        if path.endswith(suffix):
-            return path.removesuffix(suffix)
-    return path
+    def _keep_copy(self, found: FoundDirectory, name: bytes, fd: int, copy: int) -> None:
+        """Record a database with the content of its copy."""
+        status, copied = os.fstat(fd), os.fstat(copy)
+        content = self._reader.read(copy, copied)
+        self.files_read += 1
+        entry = file_entry(name, status, read_xattrs(fd), content.size, FileFlag.NONE, content.id, content.chunk_list)
+        found.signatures[name] = signature_of(status)
+        found.keep(entry, settled=False)

@@ -11,6 +11,7 @@ from casnap.fs.directories import Directories
 from casnap.model.clock import Clock, Progress
 from casnap.model.objects import ObjectSink, ObjectSource
 from casnap.model.paths import ROOT
+from casnap.model.policy import Selection
 from casnap.model.report import Problem
 from casnap.model.tree import Directory, OmitReason
 from casnap.workspace.ahead import ReadingAhead, reading_ahead
@@ -18,13 +19,16 @@ from casnap.workspace.assembly import Links, build_trees, link_groups
 from casnap.workspace.belief import Belief
 from casnap.workspace.cache import StatCache
 from casnap.workspace.confirmation import unconfirmed
+from casnap.workspace.databases import Copier
 from casnap.workspace.found import Signatures
 from casnap.workspace.lister import Lister
 from casnap.workspace.mounts import find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.reader import Reader
+from casnap.workspace.recording import recorded_rules
 from casnap.workspace.rounds import Rounds
+from casnap.workspace.rules import Rules
 from casnap.workspace.signature import Settling, Signature
 from casnap.workspace.walk import Walk
 
@@ -34,9 +38,10 @@ class Scan:
     """A workspace as it was found between ``started`` and ``ended`` (nanoseconds since the epoch).
 
     ``root`` is the workspace's own entry, under the empty name. ``links`` are hard-link groups, ``skipped``
-    what was left out and why, ``leftovers`` temporary entries of rollbacks that never ended. ``entries`` counts
-    what was captured. ``signatures`` knows every path that was seen but mount points, which are not touched.
-    ``cache`` may be saved once a checkpoint holds the scan.
+    what was left out and why, ``leftovers`` temporary entries of rollbacks that never ended. ``rules`` is what a
+    checkpoint records of the ignore rules, ``unsure`` names directories whose rules could not all be read.
+    ``entries`` counts what was captured. ``signatures`` knows every path that was seen but mount points, which
+    are not touched. ``cache`` may be saved once a checkpoint holds the scan.
     """
 
     root: Directory
@@ -45,6 +50,8 @@ class Scan:
     problems: list[Problem]
     skipped: list[tuple[bytes, OmitReason]]
     leftovers: list[bytes]
+    rules: tuple[str, ...]
+    unsure: frozenset[bytes]
     started: int
     ended: int
     entries: int
@@ -61,6 +68,7 @@ def scan(
     clock: Clock,
     progress: Progress,
     exclusions: Exclusions,
+    selection: Selection,
     nonces: frozenset[str],
     parameters: ChunkerParameters,
     before_reading: Callable[[ReadingAhead], None],
@@ -68,14 +76,17 @@ def scan(
     only: Collection[bytes] | None = None,
     confirm: bool = False,
     source: ObjectSource | None = None,
+    aside: frozenset[bytes] = frozenset(),
+    copier: Copier | None = None,
 ) -> Scan:
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
-    ``before_reading`` is told what is ahead, and may raise: nothing has been put by then. Temporary entries of
-    a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is believed from the
-    cache; paths at and below those in ``only`` never are. With ``confirm`` (the checkpoint that the cache
-    mirrors may be gone) believed content is looked up in the sink, chunk lists are read from ``source``, and a
-    file of which something is missing is read again.
+    What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing has
+    been put by then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless
+    ``trusted``, nothing is believed from the cache; paths at and below those in ``only`` never are. With
+    ``confirm`` (the checkpoint that the cache mirrors may be gone) believed content is looked up in the sink,
+    chunk lists are read from ``source``, and a file of which something is missing is read again.
+    A ``copier`` takes SQLite databases that are in use.
 
     Raises:
         CasnapError: the workspace's root cannot be listed, or this process is out of descriptors.
@@ -85,7 +96,7 @@ def scan(
     directories.forget(ROOT)
     mounts = find_mounts(directories)
     settling = Settling(clock, mounts.file_system)
-    omissions = Omissions(directories.root_path, exclusions, mounts.points)
+    omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside)
     belief = Belief(cache, trusted=trusted, only=only)
     walk = Walk(directories, Lister(omissions, nonces, settling, belief), progress)
     with _shown(progress, "scanning", 0):
@@ -94,7 +105,7 @@ def scan(
     ahead = reading_ahead(jobs, walk.found)
     before_reading(ahead)
     outbox = Outbox(sink)
-    rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling)
+    rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     with _shown(progress, "reading", ahead.total_bytes):
         rounds.run(jobs)
     return _put_together(walk, rounds, outbox, reuse=trusted and not confirm, started=started, ended=clock.now())
@@ -111,6 +122,8 @@ def _put_together(walk: Walk, rounds: Rounds, outbox: Outbox, *, reuse: bool, st
         problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
         skipped=sorted(findings.omitted.items()),
         leftovers=sorted(findings.leftovers),
+        rules=recorded_rules(walk.found),
+        unsure=frozenset(path for path, found in walk.found.items() if None in found.texts.values()),
         started=started,
         ended=ended,
         entries=sum(len(found.entries) for found in walk.found.values()) - len(findings.omitted),

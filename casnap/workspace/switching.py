@@ -19,6 +19,7 @@ from casnap.model.change import Change
 from casnap.model.paths import components, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, AnyNode, Directory
+from casnap.workspace.databases import LOGS, database_of
 from casnap.workspace.reader import open_file
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
@@ -55,9 +56,11 @@ class Switch:
         self._parents = self.layout.parents()
         self._removed = {change.path for change in self.layout.removals}
         self._seen: dict[tuple[int, int], Signature] = {}
+        self._moved: set[bytes] = set()
 
     def run(self) -> Outcome:
         """Make the changes, in the order that lets each succeed."""
+        self._moved = self._moved_databases()
         for change in self.layout.removals:
             with self._reported(change.path):
                 self._remove(change)
@@ -78,6 +81,8 @@ class Switch:
     @contextlib.contextmanager
     def _reported(self, path: bytes) -> Iterator[None]:
         try:
+            if path in self._moved:
+                raise _LeftAlone("its database changed after the safety checkpoint was taken")
             yield
         except _LeftAlone as reason:
             self.outcome.left_alone.append(Problem(path, str(reason)))
@@ -85,6 +90,26 @@ class Switch:
             self.outcome.left_alone.append(Problem(path, error.strerror or str(error)))
         except CasnapError as error:
             self.outcome.left_alone.append(Problem(path, error.message))
+
+    def _moved_databases(self) -> set[bytes]:
+        """The files of databases of which one is not as the safety checkpoint saw it: all are left alone then."""
+        sets: dict[bytes, set[bytes]] = {}
+        for path in (*self._removed, *self.staging.staged):
+            sets.setdefault(database_of(path), set()).add(path)
+        return {
+            path
+            for database, members in sets.items()
+            if members != {database} and not all(map(self._is_as_seen, (database, *(database + log for log in LOGS))))
+            for path in members
+        }
+
+    def _is_as_seen(self, path: bytes) -> bool:
+        try:
+            now = self._lstat(path)
+        except OSError:
+            now = None
+        expected = self.staging.signatures.get(path)
+        return now is None if expected is None else now is not None and expected.matches(now)
 
     def _parent(self, path: bytes) -> int:
         return self.directories.fd(split(path)[0])

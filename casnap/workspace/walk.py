@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from collections import Counter
 
@@ -14,9 +13,7 @@ from casnap.model.tree import OmitReason
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours, unreadable
 from casnap.workspace.omissions import GIT_OBJECTS
-
-GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ESTALE})
-"""What opening an entry fails with when it is not what it was a moment ago."""
+from casnap.workspace.reader import GONE
 
 
 class Walk:
@@ -44,10 +41,13 @@ class Walk:
         while self._ahead:
             path = self._ahead.pop()
             try:
-                found = self._lister.list(path, self._directories.fd(path))
+                found = self._lister.list(path, self._directories.fd(path), self._above(path))
             except OSError as error:
                 raise_if_ours(path, error)
                 self._could_not_visit(path, error)
+                continue
+            if found is None:
+                self.found[split(path)[0]].omit(split(path)[1], OmitReason.IGNORED)
                 continue
             self.found[path] = found
             if path != ROOT:
@@ -55,6 +55,9 @@ class Walk:
                 self.found[parent].signatures[name] = found.signature
             self._collect(found)
             self._progress.advance(len(found.signatures))
+
+    def _above(self, path: bytes) -> FoundDirectory | None:
+        return None if path == ROOT else self.found[split(path)[0]]
 
     def take_jobs(self) -> list[ReadJob]:
         """The files that must be read, in the order of the walk; each is handed out once."""
@@ -91,6 +94,16 @@ class Walk:
             except OSError as error:
                 above.omit(name, OmitReason.UNREADABLE, unreadable(error))
             self._collect(above)
+
+    def look_anew(self, found: FoundDirectory, name: bytes) -> None:
+        """Look once more at a name in a directory that is as it was, as if for the first time."""
+        found.drop(name)
+        try:
+            self._lister.look(found, self._directories.fd(found.path), name)
+        except OSError as error:
+            raise_if_ours(found.path, error)
+            found.omit(name, OmitReason.UNREADABLE, unreadable(error))
+        self._collect(found)
 
     def look_again_at_git_objects(self, path: bytes) -> None:
         """Walk the objects anew of the git directory that ``path`` is in: references have moved on."""

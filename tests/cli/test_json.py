@@ -50,6 +50,7 @@ ROLLBACK_KEYS = {
     "head",
     "left_alone",
     "kept",
+    "git",
     "notes",
     "problems",
     "seconds",

@@ -22,6 +22,7 @@ from casnap.errors import Damage
 from casnap.fs.directories import Directories
 from casnap.model.clock import Silent
 from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.policy import Selection
 from casnap.model.tree import AnyEntry, Device, Directory, Fifo, File, Omitted, Symlink
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache
@@ -98,6 +99,7 @@ def take(
     clock: SystemClock | None = None,
     directories: Directories | None = None,
     exclusions: Exclusions | None = None,
+    selection: Selection | None = None,
     nonces: Iterable[str] = (),
     **options: Any,
 ) -> Scan:
@@ -111,6 +113,7 @@ def take(
             clock=clock or SystemClock(),
             progress=Silent(),
             exclusions=exclusions or Exclusions(),
+            selection=selection or Selection(),
             nonces=frozenset(nonces),
             parameters=ChunkerParameters(),
             before_reading=before_reading,

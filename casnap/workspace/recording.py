@@ -1,0 +1,90 @@
+"""What a checkpoint records of the ignore rules that it was made under (docs/format/checkpoint.md, ``rules``).
+
+Ignore files that were captured are in its tree; here is what the tree does not tell: settings, and ignore files
+that their own patterns leave out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from casnap.model.paths import ROOT, escape, join, split, unescape
+from casnap.model.policy import Selection
+from casnap.model.tree import File
+from casnap.workspace.found import FoundDirectory
+from casnap.workspace.rules import CASNAP_FILE
+
+MAX_RECORDED = 16 << 10
+"""Bytes of an ignore file that is not captured, above which it is only recorded as not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRules:
+    """The rules of a checkpoint beside the ignore files in its tree.
+
+    ``texts`` has ignore files that were not captured, by path; None: not known what it says.
+    """
+
+    selection: Selection
+    texts: Mapping[bytes, bytes | None] = field(default_factory=dict)
+
+
+def recorded_rules(found: Mapping[bytes, FoundDirectory]) -> tuple[str, ...]:
+    """The rules that a scan went by, as a checkpoint records them."""
+    selection = found[ROOT].rules.selection
+    lines = [f"exclude {escape(line)}" for line in selection.exclude.split(b"\n") if line]
+    if selection.use_gitignore:
+        lines.append("use-gitignore")
+    if selection.exclude_caches:
+        lines.append("exclude-caches")
+    if selection.max_file_size is not None:
+        lines.append(f"max-file-size {selection.max_file_size}")
+    for path in sorted(found):
+        lines += _uncaptured(path, found)
+    return tuple(lines)
+
+
+def _uncaptured(path: bytes, found: Mapping[bytes, FoundDirectory]) -> Iterator[str]:
+    for name, text in sorted(found[path].texts.items()):
+        directory, base = split(join(path, name))
+        holder = found.get(directory)
+        if holder is not None and isinstance(holder.entries.get(base), File):
+            continue
+        if text is None or len(text) > MAX_RECORDED:
+            yield f"unread {escape(join(path, name))}"
+        else:
+            yield f"file {escape(join(path, name))}\t{escape(text)}"
+
+
+def parse_rules(lines: Iterable[str]) -> RecordedRules:
+    """What :func:`recorded_rules` wrote. A line of another kind may protect anything: nothing is known then."""
+    selection = Selection(exclude_caches=False)
+    texts: dict[bytes, bytes | None] = {}
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        try:
+            if word == "file":
+                path, _, text = rest.partition("\t")
+                texts[unescape(path)] = unescape(text)
+            elif word == "unread":
+                texts[unescape(rest)] = None
+            else:
+                selection = _selected(selection, word, rest)
+        except ValueError:
+            texts[CASNAP_FILE] = None
+    return RecordedRules(selection, texts)
+
+
+def _selected(selection: Selection, word: str, rest: str) -> Selection:
+    match word:
+        case "exclude":
+            return replace(selection, exclude=selection.exclude + unescape(rest) + b"\n")
+        case "use-gitignore":
+            return replace(selection, use_gitignore=True)
+        case "exclude-caches":
+            return replace(selection, exclude_caches=True)
+        case "max-file-size":
+            return replace(selection, max_file_size=int(rest))
+        case _:
+            raise ValueError(f"unknown rule: {word}")

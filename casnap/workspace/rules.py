@@ -1,0 +1,84 @@
+"""The rules that leave entries out: patterns of ignore files and of settings, and which of them has the last word.
+
+From the strongest to the weakest: what settings exclude, ``.casnapignore`` files, and with ``use_gitignore``
+``.gitignore`` files and a repository's ``info/exclude``; of two files of one kind the deeper one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from casnap.model.paths import ROOT
+from casnap.model.policy import Selection
+from casnap.workspace.patterns import Patterns
+
+CASNAP_FILE = b".casnapignore"
+GIT_FILE = b".gitignore"
+GIT_EXCLUDE = b".git/info/exclude"
+CACHE_TAG = b"CACHEDIR.TAG"
+
+Texts = Mapping[bytes, bytes | None]
+"""What the ignore files of one directory say, by their names; None: it cannot be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The patterns of one source, and the directory that they are relative to."""
+
+    base: bytes
+    patterns: Patterns
+
+    def verdict(self, path: bytes, *, is_directory: bool) -> bool | None:
+        """Whether the entry is ignored (True) or expressly not (False); None when nothing is said of it."""
+        below = path[len(self.base) + 1 :] if self.base else path
+        return self.patterns.verdict(below, is_directory=is_directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The rules in force for the entries of one directory. ``own`` and ``git`` have the deepest file first.
+
+    ``unsure`` says that one of the files at or above cannot be read: what it covers is not known.
+    """
+
+    selection: Selection
+    excluded: tuple[Layer, ...] = ()
+    own: tuple[Layer, ...] = ()
+    git: tuple[Layer, ...] = ()
+    unsure: bool = False
+
+    @classmethod
+    def of(cls, selection: Selection) -> Rules:
+        """The rules above a workspace's root."""
+        return cls(selection, _layers(ROOT, selection.exclude))
+
+    def inside(self, directory: bytes, texts: Texts, *, is_repository: bool) -> Rules:
+        """The rules for what is in ``directory``; a repository does not hear the .gitignore files around it."""
+        git = () if is_repository else self.git
+        if not texts and git == self.git:
+            return self
+        return replace(
+            self,
+            own=_layers(directory, texts.get(CASNAP_FILE)) + self.own,
+            git=_layers(directory, texts.get(GIT_FILE)) + git + _layers(directory, texts.get(GIT_EXCLUDE)),
+            unsure=self.unsure or None in texts.values(),
+        )
+
+    def ignores(self, path: bytes, *, is_directory: bool) -> bool:
+        """Whether the entry at ``path`` is left out by a pattern; those above it are taken to be captured."""
+        for layer in (*self.excluded, *self.own, *self.git):
+            verdict = layer.verdict(path, is_directory=is_directory)
+            if verdict is not None:
+                return verdict
+        return False
+
+    @property
+    def files(self) -> tuple[bytes, ...]:
+        """The names of the files that count in a directory."""
+        return (CASNAP_FILE, GIT_FILE) if self.selection.use_gitignore else (CASNAP_FILE,)
+
+
+def _layers(base: bytes, text: bytes | None) -> tuple[Layer, ...]:
+    patterns = Patterns.parse(text) if text else None
+    return (Layer(base, patterns),) if patterns else ()
