@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
@@ -36,6 +37,11 @@ from casnap.model.report import (
 from casnap.model.revision import HEAD, Head, Revision, Step, normalise_name, parse_revision
 from casnap.settings import AnyPath, load_settings, open_context, paths_within, protect, resolve_workspace
 
+_managers: weakref.WeakSet[CheckpointManager] = weakref.WeakSet()
+
+_left_to_parents: list[Context] = []
+"""Stores that were open when this process was forked: closing their SQLite connections is the parent's to do."""
+
 
 class CheckpointManager:
     """The checkpoints of one workspace.
@@ -45,15 +51,18 @@ class CheckpointManager:
     raises :class:`~casnap.errors.NotFound` as long as the workspace is not registered. A revision is a
     string as on the command line, or an int: a step.
 
-    One lock guards every call, so that threads may share a manager. It is a context manager.
+    One lock guards every call, so that threads may share a manager; a forked child may go on with its copy.
+    It is a context manager.
     """
 
     def __init__(self, path: AnyPath | None = None, *, store: str | os.PathLike[str] | None = None) -> None:
         self._given = None if path is None else os.fsdecode(path)
+        self._explicit_store = store
         self._settings = load_settings(store=store)
         self._lock = threading.RLock()
         self._context: Context | None = None
         self._closed = False
+        _managers.add(self)
 
     def create(
         self,
@@ -196,6 +205,14 @@ class CheckpointManager:
                 raise NotFound(error.message, code=error.code, hint=error.hint) from error
         return self._context, resolve_workspace(self._settings, self._context, self._given)
 
+    def _start_over(self) -> None:
+        """After a fork: no thread of the parent will ever release its lock, and the store must be opened anew."""
+        self._lock = threading.RLock()
+        if self._context is not None:
+            _left_to_parents.append(self._context)
+            self._context = None
+        self._settings = load_settings(self._settings.environ, store=self._explicit_store)
+
     def _require_open(self) -> None:
         if self._closed:
             raise Usage("cannot use the manager: it is closed", hint="make a new CheckpointManager")
@@ -217,3 +234,11 @@ def _ancestor(rev: str | int | None, n: int) -> Revision:
     if n < 0:
         raise Usage(f"bad n {n}: it is negative", hint="0 is head, 1 its parent")
     return Revision(Head(), n)
+
+
+def _after_fork() -> None:
+    for manager in list(_managers):
+        manager._start_over()
+
+
+os.register_at_fork(after_in_child=_after_fork)

@@ -213,6 +213,7 @@ def status_fields(status: Status) -> Record:
         "interrupted": None if status.interrupted is None else _interrupted_record(status.interrupted),
         "store_bytes": status.store_bytes,
         "store_free": status.store_free,
+        "left_out": status.left_out,
         "problems": problem_records(status.problems),
         "notes": list(status.notes),
     }

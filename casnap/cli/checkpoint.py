@@ -11,7 +11,7 @@ from casnap.cli.as_json import checkpoint_record, path_fields, problem_records
 from casnap.cli.options import agreed, flag, once, one_of, verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
-from casnap.cli.text import checkpoint_line, path_text, problem_line, quantity, size, tag
+from casnap.cli.text import checkpoint_line, left_out_text, path_text, problem_line, quantity, size, tag
 from casnap.engine.checkpoint import described, make_checkpoint
 from casnap.errors import Usage
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo
@@ -102,9 +102,8 @@ def _show(session: Session, workspace: WorkspaceInfo, report: CheckpointReport) 
         output.data(f"unchanged {tag(checkpoint)}")
     if report.first_look is not None:
         _show_first_look(session, report.first_look)
-    if checkpoint.skipped:
-        entries = quantity(checkpoint.skipped, "entry was", "entries were")
-        output.talk(f"note: {entries} left out, `casnap show` names them")
+    if report.left_out:
+        output.talk(f"note: left out: {left_out_text(report.left_out)}; `casnap show` names them")
     for note in report.notes:
         output.talk(f"note: {printable(note)}")
     for problem in report.problems:
@@ -128,6 +127,7 @@ def _fields(report: CheckpointReport) -> dict[str, Any]:
         "seconds": round(report.seconds, 3),
         "problems": problem_records(report.problems),
         "notes": list(report.notes),
+        "left_out": report.left_out,
         "first_look": None
         if look is None
         else {

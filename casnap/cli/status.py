@@ -9,7 +9,7 @@ from casnap.cli.as_json import document, dump, status_fields, workspace_record
 from casnap.cli.options import verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
-from casnap.cli.text import block, counts_text, moment, problem_line, quantity, size, tag
+from casnap.cli.text import block, counts_text, left_out_text, moment, problem_line, quantity, size, tag
 from casnap.engine.status import status
 from casnap.errors import NoStore
 from casnap.model.report import Status, WorkspaceInfo, count_changes
@@ -76,6 +76,7 @@ def _lines(session: Session, found: Status) -> Iterator[str]:
         "head": "none yet" if found.head is None else f"{tag(found.head)}  {moment(found.head.created_ns)}",
         "changed": changed_text(found),
         "history": f"{quantity(found.checkpoints, 'checkpoint')}, {quantity(found.safety_points, 'safety checkpoint')}",
+        "left out": left_out_text(found.left_out),
         "safety": "none yet" if safety is None else f"{tag(safety)}  {moment(safety.created_ns)}",
         "open": interrupted_text(found),
         "store": store,

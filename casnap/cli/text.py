@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from casnap.cli.as_json import aspect_words
 from casnap.cli.output import printable
@@ -44,6 +44,11 @@ def moment(ns: int) -> str:
 def counts_text(counts: Counts) -> str:
     """Paths added, changed and removed."""
     return f"+{counts.added} ~{counts.changed} -{counts.removed}"
+
+
+def left_out_text(counts: Mapping[str, int]) -> str:
+    """Entries that were left out, by the reason."""
+    return ", ".join(f"{count} {reason}" for reason, count in sorted(counts.items()))
 
 
 def tag(checkpoint: Checkpoint) -> str:

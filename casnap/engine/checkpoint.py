@@ -17,6 +17,7 @@ from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
+from casnap.engine.target_rules import rules_differ
 from casnap.errors import Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
@@ -28,6 +29,8 @@ from casnap.model.tree import NANOSECONDS
 from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
+
+RULES_DIFFER = "the ignore rules have changed since head"
 
 LARGEST = 3
 """How many directories a workspace's first checkpoint names."""
@@ -63,20 +66,21 @@ def make_checkpoint(
         with context.store.session() as session, Directories(row.path) as directories:
             live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
             try:
-                counts = _since_head(context, row, live, session)
+                since = _since_head(context, row, live, session)
             except Damage:  # head, or what the cache vouches for, is bad: reading everything writes it anew
                 live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=False)
-                counts = since_head(context, row, live, session)
-            if if_changed and counts is None:
+                since = since_head(context, row, live, session)
+            if if_changed and since.unchanged:
                 return _unchanged(context, row, live, wanted)
-            made = _commit(context, row, live, wanted, counts or Counts(), session)
+            made = _commit(context, row, live, wanted, since.counts, session)
             save_cache(context, row, live, mirrors=made)
     return CheckpointReport(
         checkpoint=noun_of(context, context.store.state(), made),
         created=True,
         seconds=_elapsed(context, live),
         problems=live.problems,
-        notes=live.notes + _notes(row),
+        notes=live.notes + _notes(row, since),
+        left_out=live.left_out,
         first_look=None if row.head or row.last_step else _first_look(context, live),
     )
 
@@ -123,7 +127,7 @@ def _commit(
 def _unchanged(context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted) -> CheckpointReport:
     note = "unchanged since head: nothing was made" + (f", {wanted.name} names nothing" if wanted.name else "")
     head = noun_of(context, context.store.state(), row.head)
-    return CheckpointReport(head, False, _elapsed(context, live), live.problems, (note,))
+    return CheckpointReport(head, False, _elapsed(context, live), live.problems, (note,), left_out=live.left_out)
 
 
 def as_text(message: str) -> str:
@@ -205,31 +209,41 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
     return guard
 
 
-def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts | None:
-    """What differs from head; None when nothing does."""
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What differs from head: paths, and whether other ignore rules hold."""
+
+    counts: Counts
+    unchanged: bool = False
+    rules_differ: bool = False
+
+
+def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Since:
     if not row.head:
-        return Counts(added=live.found.entries)
+        return Since(Counts(added=live.found.entries))
     head = load_object(context, row.head)
-    plan = plan_between(TreeView(context.store, head.root, head.links), live.view(session))
-    return count_changes(plan.visible) if plan.visible else None
+    before, now = TreeView(context.store, head.root, head.links, head.rules), live.view(session)
+    changes = plan_between(before, now).visible
+    return Since(count_changes(changes), not changes, rules_differ(before, now, changes))
 
 
-def since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Counts | None:
-    """What differs from head, None when nothing does; where head cannot be read, everything counts as added."""
+def since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Since:
+    """What differs from head; where that cannot be read, everything counts as added."""
     try:
         return _since_head(context, row, live, session)
     except Damage:
-        return Counts(added=live.found.entries)
+        return Since(Counts(added=live.found.entries))
 
 
 def _automatic_name(ended: int, step: int) -> str:
     return f"ckpt-{dt.datetime.fromtimestamp(ended // NANOSECONDS, dt.UTC):%Y%m%dT%H%M%SZ}-{step}"
 
 
-def _notes(row: WorkspaceRow) -> tuple[str, ...]:
-    if not row.open:
-        return ()
-    return (f"an interrupted {row.open[-1].verb} is open: finish it with casnap recover",)
+def _notes(row: WorkspaceRow, since: Since) -> tuple[str, ...]:
+    notes = [RULES_DIFFER] if since.rules_differ else []
+    if row.open:
+        notes.append(f"an interrupted {row.open[-1].verb} is open: finish it with casnap recover")
+    return tuple(notes)
 
 
 def _first_look(context: Context, live: LiveScan) -> FirstLook:

@@ -100,14 +100,13 @@ def plan_between(
 
 
 def _take_guarded(changes: dict[bytes, Change], guardian: Guardian | None) -> list[Protected]:
-    """Take out the changes that are guarded."""
+    """Take out the changes that are guarded; that times stay as they are is not worth a word."""
     guarded: dict[bytes, Protected] = {}
     if guardian is not None:
         for path in list(changes):
             item = guardian(changes[path])
-            if item is not None:
+            if item is not None and not changes.pop(path).only_times:
                 guarded[item.path] = item
-                del changes[path]
     return list(guarded.values())
 
 

@@ -105,8 +105,8 @@ def _move(top: bytes, changes: list[Change], before: _Side, after: _Side) -> Git
     was, will_be = before.logged(top), after.logged(top)
     return GitMove(
         path=top,
-        commits=len(_loose_commits(top, changes, ChangeKind.REMOVED, before.read) | (was - will_be)),
-        returning=len(_loose_commits(top, changes, ChangeKind.ADDED, after.read) | (will_be - was)),
+        commits=len((_loose_commits(top, changes, ChangeKind.REMOVED, before.read) | was) - will_be),
+        returning=len((_loose_commits(top, changes, ChangeKind.ADDED, after.read) | will_be) - was),
         refs=sum(old.get(name) != new.get(name) for name in old.keys() | new.keys()),
     )
 

@@ -43,7 +43,7 @@ class Protection:
             return self._protected(directory, Guard.GIT_KEPT)
         if change.old is None:  # nothing is there that could be lost
             return None
-        if self.unsure and not self.unsure.isdisjoint((change.path, *ancestors(change.path))):
+        if self.unsure and not self.unsure.isdisjoint(ancestors(change.path)):
             return self._protected(change.path, Guard.RULES_UNREAD)
         if change.kind is not ChangeKind.REMOVED:
             return None

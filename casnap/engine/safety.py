@@ -103,7 +103,7 @@ def _safety_checkpoint(
         return serving, Counts(), False
     key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
     session.put(key, data)
-    return key.id, since_head(context, row, live, session) or Counts(), True
+    return key.id, since_head(context, row, live, session).counts, True
 
 
 def _message(request: Request) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
@@ -62,6 +63,11 @@ class LiveScan:
     def skipped(self) -> list[tuple[bytes, OmitReason]]:
         """What was left out, and why."""
         return self.found.skipped
+
+    @property
+    def left_out(self) -> dict[str, int]:
+        """How many entries were left out, by the reason."""
+        return dict(Counter(reason.words for _, reason in self.found.skipped))
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
+from casnap.engine.checkpoint import RULES_DIFFER
 from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of, tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_and_plan
+from casnap.engine.target_rules import rules_differ
 from casnap.errors import CasnapError
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint
@@ -22,7 +26,7 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
     rows = [found for found in state.history(row.id) if not found.deleted]
     safety = [found for found in rows if found.safety]
     head = noun_of(context, state, row.head) if row.head else None
-    changes, problems, notes = _changes(context, row, head)
+    look = _look(context, row, head)
     reason = _unprotected(context, row)
     return Status(
         workspace=workspace,
@@ -32,12 +36,13 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
         checkpoints=len(rows) - len(safety),
         safety_points=len(safety),
         last_safety=noun_of(context, state, safety[0].id) if safety else None,
-        changes=changes,
+        changes=look.changes,
         interrupted=_interrupted(row),
         store_bytes=context.store.disk_usage(),
         store_free=context.store.free_space()[0],
-        problems=problems,
-        notes=notes,
+        problems=look.problems,
+        notes=look.notes,
+        left_out=look.left_out,
     )
 
 
@@ -53,20 +58,29 @@ def _unprotected(context: Context, row: WorkspaceRow) -> str:
     return ""
 
 
-def _changes(
-    context: Context, row: WorkspaceRow, head: Checkpoint | None
-) -> tuple[tuple[Change, ...] | None, tuple[Problem, ...], tuple[str, ...]]:
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a look at the workspace says; ``changes`` is None where it could not be compared with head."""
+
+    changes: tuple[Change, ...] | None = None
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
+
+
+def _look(context: Context, row: WorkspaceRow, head: Checkpoint | None) -> _Look:
     if head is None:
-        return None, (), ()
+        return _Look()
     try:
         recorded = tree_of(context, head)
         with peek_root(row) as directories:
-            live, _, plan = scan_and_plan(
+            live, sink, plan = scan_and_plan(
                 context, row, directories, lambda live, sink: plan_between(recorded, live.view(sink))
             )
     except CasnapError as error:
-        return None, (Problem(ROOT, error.message),), ()
-    return plan.visible, live.problems, live.notes
+        return _Look(problems=(Problem(ROOT, error.message),))
+    differ = (RULES_DIFFER,) if rules_differ(recorded, live.view(sink), plan.visible) else ()
+    return _Look(plan.visible, live.problems, live.notes + differ, live.left_out)
 
 
 def _interrupted(row: WorkspaceRow) -> Interrupted | None:

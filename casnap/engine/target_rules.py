@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from casnap.engine.compare import TreeView
 from casnap.engine.content import pieces
 from casnap.errors import Damage
+from casnap.model.change import Change
 from casnap.model.paths import ROOT, components, join, split
 from casnap.model.tree import AnyEntry, Directory, File
 from casnap.workspace.ignore_files import MAX_IGNORE_FILE
 from casnap.workspace.omissions import GIT_DIRECTORY, is_in_git
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import CACHE_TAG, CASNAP_FILE, GIT_EXCLUDE, GIT_FILE, Rules
+
+
+def rules_differ(then: TreeView, now: TreeView, changes: Iterable[Change]) -> bool:
+    """Whether other ignore rules hold now than when a checkpoint was made; ``changes`` lead from one to the other."""
+    names = (CASNAP_FILE, GIT_FILE) if parse_rules(now.rules).selection.use_gitignore else (CASNAP_FILE,)
+    return then.rules != now.rules or any(split(change.path)[1] in names for change in changes)
 
 
 class TargetRules:

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import stat
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator
 from types import TracebackType
@@ -17,6 +18,9 @@ OPEN_LIMIT = 32
 """Descriptors kept open beside the root's: few enough for ``ulimit -n 64``."""
 
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+_in_use: weakref.WeakSet[Directories] = weakref.WeakSet()
 
 
 class Directories:
@@ -39,6 +43,7 @@ class Directories:
             self.root_fd = _open_directory(root_path)
         except OSError as error:
             raise _root_failed(root_path, error) from error
+        _in_use.add(self)
 
     def fd(self, path: bytes) -> int:
         """A descriptor of the directory at ``path``; it belongs to this object.
@@ -125,3 +130,12 @@ def _root_failed(path: bytes, error: OSError) -> CasnapError:
                 )
         return Usage(f"cannot open workspace {name}: it is not a directory")
     return CasnapError(f"cannot open workspace {name}: {error.strerror}")
+
+
+def _close_after_fork() -> None:
+    """The lock on a root ends with its last descriptor: a forked child must not keep one."""
+    for directories in list(_in_use):
+        directories.close()
+
+
+os.register_at_fork(after_in_child=_close_after_fork)

@@ -35,7 +35,10 @@ class FirstLook:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointReport:
-    """A checkpoint was made, or (``created`` false) the tree was unchanged and head is returned."""
+    """A checkpoint was made, or (``created`` false) the tree was unchanged and head is returned.
+
+    ``left_out`` counts entries that were not captured, by the reason.
+    """
 
     checkpoint: Checkpoint
     created: bool
@@ -43,6 +46,7 @@ class CheckpointReport:
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     first_look: FirstLook | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +192,10 @@ class RecoverReport:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a workspace stands. ``changes`` (against head) is None where it could not be compared."""
+    """How a workspace stands. ``changes`` (against head) is None where it could not be compared.
+
+    ``left_out`` counts entries that a checkpoint would not capture now, by the reason.
+    """
 
     workspace: WorkspaceInfo
     protected: bool
@@ -203,6 +210,7 @@ class Status:
     store_free: int
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
+    left_out: dict[str, int] = field(default_factory=dict)
 
 
 def count_changes(changes: tuple[Change, ...] | list[Change]) -> Counts:

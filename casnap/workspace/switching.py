@@ -81,8 +81,6 @@ class Switch:
     @contextlib.contextmanager
     def _reported(self, path: bytes) -> Iterator[None]:
         try:
-            if path in self._moved:
-                raise _LeftAlone("its database changed after the safety checkpoint was taken")
             yield
         except _LeftAlone as reason:
             self.outcome.left_alone.append(Problem(path, str(reason)))
@@ -114,7 +112,12 @@ class Switch:
     def _parent(self, path: bytes) -> int:
         return self.directories.fd(split(path)[0])
 
+    def _require_unmoved(self, path: bytes) -> None:
+        if path in self._moved:
+            raise _LeftAlone("its database changed after the safety checkpoint was taken")
+
     def _remove(self, change: Change) -> None:
+        self._require_unmoved(change.path)
         parent, name = self._parent(change.path), split(change.path)[1]
         if isinstance(change.old, Directory):
             self.directories.forget(change.path)
@@ -129,6 +132,7 @@ class Switch:
                 placing.remove_file(parent, name)
 
     def _place(self, path: bytes) -> None:
+        self._require_unmoved(path)
         home, staged = self.staging.staged[path]
         parent, name = split(path)
         with self.directories.held(home) as home_fd, self.directories.held(parent) as parent_fd:

@@ -66,6 +66,7 @@ STATUS_KEYS = {
     "interrupted",
     "store_bytes",
     "store_free",
+    "left_out",
     "problems",
     "notes",
 }
@@ -75,7 +76,11 @@ STATUS_KEYS = {
     ("args", "verb", "keys"),
     [
         (("init",), "init", {"new", "notes"}),
-        (("checkpoint",), "checkpoint", {"checkpoint", "created", "seconds", "problems", "notes", "first_look"}),
+        (
+            ("checkpoint",),
+            "checkpoint",
+            {"checkpoint", "created", "seconds", "problems", "notes", "first_look", "left_out"},
+        ),
         (("list",), "list", {"checkpoints", "safety_not_shown"}),
         (("show",), "show", {"checkpoint", "skipped"}),
         (("show", "--files"), "show", {"checkpoint", "skipped", "files"}),

@@ -223,7 +223,7 @@ def test_what_a_rule_leaves_out_is_counted_and_shown_and_status_0(history: Path,
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(history / "socket"))
     told = call("checkpoint", "c4", cwd=history, check=0)
-    assert "1 entry was left out" in told.stderr
+    assert "note: left out: 1 socket; `casnap show` names them" in told.stderr
     assert "left out   socket (socket)\n" in call("show", cwd=history, check=0).stdout
     skipped = call("show", "--json", cwd=history, check=0).json()["skipped"]
     assert skipped == [{"path": "socket", "type": "omitted", "reason": "socket"}]

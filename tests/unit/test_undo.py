@@ -5,12 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from blake3 import blake3
 
-from casnap import CheckpointManager, StorageFailed
+import casnap.engine.restoring
+from casnap import CheckpointManager, Damage, StorageFailed
 from casnap.fs import placing
+from casnap.model.objects import ObjectSource
+from casnap.model.tree import File
 from casnap.store.state import State
 from casnap.workspace.cache import load_cache
 from casnap.workspace.reader import Reader
@@ -245,3 +250,61 @@ def test_what_only_a_deleted_checkpoint_held_is_looked_up_and_read_again(
     assert reads == [1]
     monkeypatch.setattr(State, "present", present)
     assert manager.verify("four")
+
+
+@pytest.mark.parametrize("after", [0, 2, 3])
+def test_recover_can_go_back_to_before_the_interrupted_rollback(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    for text in ("one", "two"):
+        for number in range(3):
+            (workspace / f"f{number}").write_text(f"{text} {number}")
+        manager.create(text)
+    (workspace / "uncaptured").write_text("x")
+    before, head = snapshot(workspace), manager.show().id
+    interrupt(manager, monkeypatch, "one", after)
+    report = manager.recover(back=True).rollback
+    assert report is not None
+    assert report.verb == "recover"
+    assert difference(before, snapshot(workspace)) == []
+    assert manager.show().id == head
+    assert manager.status().interrupted is None
+    assert manager.recover(back=True).rollback is None
+
+
+def test_back_after_a_second_interruption_still_leads_to_before_the_first(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for text in ("one", "two"):
+        for number in range(6):
+            (workspace / f"f{number}").write_text(f"{text} {number}")
+        manager.create(text)
+    before = snapshot(workspace)
+    interrupt(manager, monkeypatch, "one", 2)
+    interrupt(manager, monkeypatch, "one", 1)
+    manager.recover(back=True)
+    assert difference(before, snapshot(workspace)) == []
+
+
+def test_recover_says_how_to_go_back_where_the_way_forward_is_damaged(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "f").write_text("one" * 999)
+    manager.create("one")
+    (workspace / "f").write_text("two" * 999)
+    manager.create("two")
+    before = snapshot(workspace)
+    interrupt(manager, monkeypatch, "one", 0)
+    pieces = casnap.engine.restoring.pieces
+
+    def damaged(source: ObjectSource, file: File) -> Iterator[bytes]:
+        if file.content == blake3(b"one" * 999).digest():
+            raise Damage("bad chunk")
+        return pieces(source, file)
+
+    monkeypatch.setattr(casnap.engine.restoring, "pieces", damaged)
+    with pytest.raises(Damage) as failed:
+        manager.recover()
+    assert failed.value.hint == "go back to before the interrupted run with: casnap recover --back"
+    manager.recover(back=True)
+    assert difference(before, snapshot(workspace)) == []
