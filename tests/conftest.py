@@ -21,7 +21,14 @@ settings.register_profile(
 )
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
-_KEPT = ("CASNAP_CRASH_ROUNDS", "CASNAP_CRASH_FILES", "CASNAP_TREE_FILES")
+_KEPT = (
+    "CASNAP_CASE_MB",
+    "CASNAP_CASE_ROUNDS",
+    "CASNAP_CRASH_FILES",
+    "CASNAP_CRASH_ROUNDS",
+    "CASNAP_IGNORE_REPOS",
+    "CASNAP_TREE_FILES",
+)
 _HOME = pytest.StashKey[str]()
 
 
