@@ -30,6 +30,7 @@ def recover(context: Context, workspace: WorkspaceInfo, *, back: bool = False) -
         head_after=begun.undo.head if back else begun.head_after,
         paths=begun.paths or None,
         undo=begun.undo,
+        keep_git=begun.keep_git,
     )
     try:
         return RecoverReport(workspace, restore(context, workspace, request))

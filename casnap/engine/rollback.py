@@ -52,9 +52,8 @@ def rollback(
         Busy: the workspace is locked.
     """
     row = workspace_row(context.store.state(), workspace)
-    request = Request(
-        "rollback", target, _head_after(row, target, paths), paths, _resumed(row, target, paths), keep_git
-    )
+    resumed = _resumed(row, target, paths, keep_git=keep_git)
+    request = Request("rollback", target, _head_after(row, target, paths), paths, resumed, keep_git)
     if preview:
         return preview_of(context, workspace, request)
     return restore(context, workspace, request, safety=safety)
@@ -69,11 +68,15 @@ def _head_after(row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] 
     return bytes.fromhex(target.id)
 
 
-def _resumed(row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] | None) -> UndoTarget | None:
+def _resumed(
+    row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] | None, *, keep_git: bool
+) -> UndoTarget | None:
     """The same command after an interruption goes on with it: undo leads to before its first run."""
-    if row.open and row.open[-1].target.hex() == target.id and row.open[-1].paths == (paths or ()):
-        return row.open[-1].undo
-    return None
+    if not row.open:
+        return None
+    begun = row.open[-1]
+    same = (begun.target.hex(), begun.paths, begun.keep_git) == (target.id, paths or (), keep_git)
+    return begun.undo if same else None
 
 
 def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> RollbackReport:

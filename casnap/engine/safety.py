@@ -85,6 +85,7 @@ def begin(
                 undo_safety=undo.safety.hex(),
                 undo_head=undo.head.hex(),
                 paths=tuple(map(escape, request.paths or ())),
+                keep_git=request.keep_git,
                 counts=(counts.added, counts.changed, counts.removed),
                 skipped=len(live.skipped),
                 new_bytes=session.new_bytes,

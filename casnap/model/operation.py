@@ -69,7 +69,8 @@ class RollbackBegun(Operation, frozen=True, kw_only=True, tag="rollback-begin"):
     """The intent to change a workspace, and the safety checkpoint that holds what was there before.
 
     ``verb`` is rollback, undo or recover. ``made`` says that ``safety`` is new with this line (its parent
-    is ``head``); otherwise a live checkpoint that equals the live tree serves. ``head_after`` is what head
+    is ``head``); otherwise a live checkpoint that equals the live tree serves. ``keep_git`` says that git
+    directories are left alone. ``head_after`` is what head
     becomes when the outcome is good; ``undo_safety`` and ``undo_head`` are what a later undo restores.
     """
 
@@ -84,6 +85,7 @@ class RollbackBegun(Operation, frozen=True, kw_only=True, tag="rollback-begin"):
     undo_safety: str
     undo_head: str = ""
     paths: tuple[str, ...] = ()
+    keep_git: bool = False
     counts: tuple[int, int, int] = (0, 0, 0)
     skipped: int = 0
     new_bytes: int = 0

@@ -94,6 +94,7 @@ def _begin(tables: Tables, workspace: WorkspaceRow | None, operation: RollbackBe
         head_after=bytes.fromhex(operation.head_after),
         undo=UndoTarget(bytes.fromhex(operation.undo_safety), bytes.fromhex(operation.undo_head)),
         paths=tuple(map(unescape, operation.paths)),
+        keep_git=operation.keep_git,
     )
     return workspace and replace(workspace, open=(*workspace.open, begun))
 

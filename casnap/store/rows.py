@@ -19,7 +19,8 @@ class UndoTarget(Struct, frozen=True):
 class OpenRollback(Struct, frozen=True):
     """A rollback that began and has no outcome yet; ``begin`` is the seq of its line, ``time`` that line's time.
 
-    ``head_after`` and ``undo`` are what head and undo become when the outcome is good.
+    ``head_after`` and ``undo`` are what head and undo become when the outcome is good; ``paths`` and ``keep_git``
+    limit it.
     """
 
     begin: int
@@ -31,6 +32,7 @@ class OpenRollback(Struct, frozen=True):
     head_after: bytes
     undo: UndoTarget
     paths: tuple[bytes, ...]
+    keep_git: bool = False
 
 
 class WorkspaceRow(Struct, frozen=True):

@@ -7,7 +7,7 @@ From the strongest to the weakest: what settings exclude, ``.casnapignore`` file
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from casnap.model.paths import ROOT
 from casnap.model.policy import Selection
@@ -47,6 +47,10 @@ class Rules:
     own: tuple[Layer, ...] = ()
     git: tuple[Layer, ...] = ()
     unsure: bool = False
+    _layers: tuple[Layer, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_layers", (*self.excluded, *self.own, *self.git))
 
     @classmethod
     def of(cls, selection: Selection) -> Rules:
@@ -67,7 +71,7 @@ class Rules:
 
     def ignores(self, path: bytes, *, is_directory: bool) -> bool:
         """Whether the entry at ``path`` is left out by a pattern; those above it are taken to be captured."""
-        for layer in (*self.excluded, *self.own, *self.git):
+        for layer in self._layers:
             verdict = layer.verdict(path, is_directory=is_directory)
             if verdict is not None:
                 return verdict

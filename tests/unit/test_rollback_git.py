@@ -13,6 +13,7 @@ import pytest
 
 from casnap import CheckpointManager, Refused
 from casnap.model.report import GitMove
+from casnap.workspace.switching import Switch
 from support.oracle import difference, snapshot
 
 IDENTITY = {
@@ -185,3 +186,22 @@ def test_damaged_and_odd_files_in_a_git_directory_are_no_obstacle(repository: Pa
     (repository / ".git" / "packed-refs").write_bytes(b"\xff\n# x\n^abc\nnothing\n")
     (repository / ".git" / "logs" / "HEAD").write_bytes(b"\0\n broken \tcommit\n")
     assert [move.commits for move in manager.rollback("c1").git] == [0]
+
+
+def test_recover_of_a_rollback_that_keeps_git_keeps_it_as_well(
+    repository: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manager.create("c1")
+    commit(repository, "two")
+    before = snapshot(repository / ".git")
+
+    def die(self: Switch) -> None:
+        raise SystemExit
+
+    monkeypatch.setattr(Switch, "run", die)
+    with pytest.raises(SystemExit):
+        manager.rollback("c1", keep_git=True)
+    monkeypatch.undo()
+    manager.recover()
+    assert (repository / "f").read_text() == "one"
+    assert difference(before, snapshot(repository / ".git")) == []
