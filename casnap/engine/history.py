@@ -206,13 +206,16 @@ class _Resolver:
         if row is None:
             return None
         if row.workspace != self.workspace.id:
-            other = self.state.workspace(row.workspace)
-            raise NotFound(
-                f"no checkpoint {text[:12]} in {self._place(self.workspace)}: it belongs to {self._place(other)}",
-                code="no-such-checkpoint",
-                hint="name the workspace that it belongs to with -w",
-            )
+            raise self._elsewhere(row)
         return self._live(row, text[:12])
+
+    def _elsewhere(self, row: CheckpointRow) -> NotFound:
+        other = self._place(self.state.workspace(row.workspace))
+        return NotFound(
+            f"no checkpoint {short(row.id)} in {self._place(self.workspace)}: it belongs to {other}",
+            code="no-such-checkpoint",
+            hint="name the workspace that it belongs to with -w",
+        )
 
     def _by_prefix(self, text: str) -> CheckpointRow:
         rows = self.state.with_prefix(self.workspace.id, text.lower())
@@ -228,7 +231,8 @@ class _Resolver:
             )
         if rows:
             return self._live(rows[0], text)
-        raise self._unknown(text)
+        found = [row for other in self.state.workspaces() for row in self.state.with_prefix(other.id, text.lower())]
+        raise self._elsewhere(found[0]) if len(found) == 1 else self._unknown(text)
 
     def _live(self, row: CheckpointRow | None, spelt: str) -> CheckpointRow:
         if row is None:

@@ -6,6 +6,8 @@ import contextlib
 import secrets
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.engine.checkpoint import checkpoint_object, described, since_head
 from casnap.engine.context import Context, workspace_row
@@ -64,47 +66,62 @@ def begin(
     doubted = [change.path for change in plan.changes if isinstance(change.old, File)]
     with context.store.session() as session:
         live = scan_again(context, row, directories, session, look, doubted=doubted)
-        safety, counts, made = _safety_checkpoint(context, row, live, request, session)
-        undo = request.undo or UndoTarget(safety, row.head)
+        taken = _safety_checkpoint(context, row, live, request, session)
         nonce = secrets.token_hex(6)
 
         def build(state: State, commit: Commit) -> AnyOperation:
-            return RollbackBegun(
-                seq=commit.seq,
-                time=commit.time,
-                prev=commit.prev,
-                by=context.by,
-                workspace=row.id,
-                verb=request.verb,
-                safety=safety.hex(),
-                target=request.target.id,
+            return replace(
+                _intent(context, row, request, taken, commit),
                 nonce=nonce,
-                made=made,
-                head=row.head.hex(),
-                head_after=request.head_after.hex(),
-                undo_safety=undo.safety.hex(),
-                undo_head=undo.head.hex(),
-                paths=tuple(map(escape, request.paths or ())),
-                keep_git=request.keep_git,
-                counts=(counts.added, counts.changed, counts.removed),
                 skipped=len(live.skipped),
                 new_bytes=session.new_bytes,
-                packs=commit.packs,
             )
 
         state = context.store.commit(build, session)
-    return SafetyPoint(state.seq, nonce, safety, live)
+    return SafetyPoint(state.seq, nonce, taken.id, live)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """The checkpoint that serves, what it differs in from head, and whether it is new."""
+
+    id: bytes
+    counts: Counts
+    made: bool
+
+
+def _intent(context: Context, row: WorkspaceRow, request: Request, taken: _Taken, commit: Commit) -> RollbackBegun:
+    undo = request.undo or UndoTarget(taken.id, row.head)
+    return RollbackBegun(
+        seq=commit.seq,
+        time=commit.time,
+        prev=commit.prev,
+        by=context.by,
+        workspace=row.id,
+        verb=request.verb,
+        safety=taken.id.hex(),
+        target=request.target.id,
+        nonce="",
+        made=taken.made,
+        head=row.head.hex(),
+        head_after=request.head_after.hex(),
+        undo_safety=undo.safety.hex(),
+        undo_head=undo.head.hex(),
+        paths=tuple(map(escape, request.paths or ())),
+        keep_git=request.keep_git,
+        counts=(taken.counts.added, taken.counts.changed, taken.counts.removed),
+        packs=commit.packs,
+    )
 
 
 def _safety_checkpoint(
     context: Context, row: WorkspaceRow, live: LiveScan, request: Request, session: WriteSession
-) -> tuple[bytes, Counts, bool]:
-    """The id of the checkpoint that serves, what it differs in from head, and whether it is new."""
+) -> _Taken:
     if serving := _equal_checkpoint(context, row, live):
-        return serving, Counts(), False
+        return _Taken(serving, Counts(), made=False)
     key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
     session.put(key, data)
-    return key.id, since_head(context, row, live, session).counts, True
+    return _Taken(key.id, since_head(context, row, live, session).counts, made=True)
 
 
 def _message(request: Request) -> str:

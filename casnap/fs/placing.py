@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, write_all
 from casnap.model.tree import AnyNode, Device, Directory, Fifo, File, Symlink
 
+_SET_ID = stat.S_ISUID | stat.S_ISGID
+
 HOLE = 4096
 """Runs of zero bytes are left as holes in units of this many bytes."""
 
@@ -190,11 +192,15 @@ def set_metadata(directory: int, name: bytes, node: AnyNode) -> list[str]:
                 os.chown(name, node.uid, node.gid, dir_fd=directory, follow_symlinks=False)
         if not isinstance(node, Symlink):
             itself = f"/proc/self/fd/{fd}"
+            mode = node.mode
+            if faults and mode & _SET_ID and not isinstance(node, Directory):
+                mode &= ~_SET_ID  # or it would run with the rights of somebody who never had it do so
+                faults.append(f"mode {node.mode:04o} not set: it would lend the rights of another owner")
             with _noted(faults, f"mode {node.mode:04o}"):
                 # before the attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
-                _set_mode(fd, itself, node.mode)
+                _set_mode(fd, itself, mode)
                 faults += _set_xattrs(itself, node)
-                _set_mode(fd, itself, node.mode)
+                _set_mode(fd, itself, mode)
     if status.st_mtime_ns != node.mtime_ns:
         with _noted(faults, "time"):
             set_times(directory, name, node.mtime_ns)

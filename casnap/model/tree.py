@@ -29,7 +29,7 @@ class OmitReason(IntEnum):
     @property
     def obstructs(self) -> bool:
         """Whether what was captured under the same name is not there, rather than not asked for any more."""
-        return self in (OmitReason.UNREADABLE, OmitReason.MOUNT_POINT, OmitReason.SOCKET)
+        return self in (OmitReason.UNREADABLE, OmitReason.MOUNT_POINT, OmitReason.SOCKET, OmitReason.TOO_LARGE)
 
     @property
     def words(self) -> str:
