@@ -54,14 +54,14 @@ test: $(READY) ## run all tests
 crash: $(READY) ## kill casnap again and again, and look at what is left
 	CASNAP_CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/pytest -n auto tests/crash
 
-fuzz: $(READY) ## feed damaged bytes to each parser for 30 seconds (FUZZ_SECONDS)
+fuzz: $(READY) ## feed damaged bytes to the parsers, 30 seconds to each (FUZZ_SECONDS)
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS)
 
 bench: $(READY) ## time the main verbs on a generated tree
 	PYTHONPATH=tests $(BIN)/python -m bench.verbs
 
 docs: $(READY) ## check the links and the names that the documentation mentions
-	$(BIN)/pytest -q tests/meta/test_docs.py tests/unit/test_codec_docs.py
+	$(BIN)/pytest -q tests/meta/test_docs.py tests/unit/test_codec_docs.py tests/unit/test_format_vectors.py
 
 check: lint types floors docs ## everything that looks at the source without running it
 

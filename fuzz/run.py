@@ -1,80 +1,44 @@
-"""``make fuzz``: feed mutated inputs to every target and hold it to its law.
+"""``make fuzz``: hold every target to its law, by Atheris where it is installed, else by Hypothesis.
 
-An input that breaks the law is kept in fuzz/corpus/TARGET/ as a regression: each run begins with all of these.
+An input that breaks the law is kept in fuzz/corpus/TARGET/, and each later run begins with it.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
-import random
 import sys
-import time
-from pathlib import Path
 
-from casnap.errors import CasnapError
-from fuzz.mutation import mutate
-from fuzz.targets import TARGETS, Target
+from fuzz import memory, with_atheris, with_hypothesis
+from fuzz.inputs import keep
+from fuzz.targets import TARGETS
 
-CORPUS = Path(__file__).with_name("corpus")
-BATCH = 100
+ENGINES = {"atheris": with_atheris.run, "hypothesis": with_hypothesis.run}
 
 
 def main() -> None:
-    """Share the time out among the targets; exit with 1 when a law was broken."""
-    parser = argparse.ArgumentParser(prog="fuzz")
-    parser.add_argument("--seconds", type=float, default=30, help="how long, all targets together")
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32), help="to repeat a run")
+    """Run the targets one after the other; exit with 1 when a law was broken."""
+    names = [target.name for target in TARGETS]
+    best = "atheris" if with_atheris.is_available() else "hypothesis"
+    parser = argparse.ArgumentParser(prog="fuzz", description="Feed damaged bytes to each parser.")
+    parser.add_argument("--seconds", type=float, default=30, help="how long each target runs (default: 30)")
+    parser.add_argument("--engine", choices=sorted(ENGINES), default=best, help=f"what makes inputs (here: {best})")
+    parser.add_argument("targets", nargs="*", metavar="TARGET", help=f"all, or some of: {', '.join(names)}")
     arguments = parser.parse_args()
-    print(f"seed {arguments.seed}")
+    if unknown := set(arguments.targets) - set(names):
+        parser.error(f"no such target: {', '.join(sorted(unknown))}")
+
+    print(f"inputs by {arguments.engine}, {arguments.seconds:g} seconds for each target")
     broken = 0
     for target in TARGETS:
-        inputs, fault = fuzz(target, arguments.seconds / len(TARGETS), random.Random(arguments.seed))
-        print(f"{target.name:<12} {inputs:>9,} inputs  {'ok' if fault is None else fault}", flush=True)
-        broken += fault is not None
+        if not arguments.targets or target.name in arguments.targets:
+            memory.bound()
+            executions, finding = ENGINES[arguments.engine](target, arguments.seconds)
+            outcome = "ok"
+            if finding:
+                broken += 1
+                outcome = f"BROKEN: {finding.fault}; kept as {keep(target, finding.data)}"
+            print(f"{target.name:<12} {executions:>12,} executions  {outcome}", flush=True)
     sys.exit(min(broken, 1))
-
-
-def fuzz(target: Target, seconds: float, rng: random.Random) -> tuple[int, str | None]:
-    """How many inputs were tried within the time, and what was wrong with the last of them."""
-    known = [*target.seeds, *corpus(target)]
-    for data in known:
-        if fault := judge(target, data):
-            return 1, fault
-    inputs, end = len(known), time.monotonic() + seconds
-    while time.monotonic() < end:
-        for _ in range(BATCH):
-            data = mutate(rng, rng.choice(known), known)
-            if rng.random() < 0.8:
-                data = target.seal(data)
-            inputs += 1
-            if fault := judge(target, data):
-                return inputs, f"{fault}; kept as {keep(target, data)}"
-    return inputs, None
-
-
-def judge(target: Target, data: bytes) -> str | None:
-    """How ``data`` breaks the target's law; None when it does not."""
-    try:
-        again = target.parse(data)
-    except CasnapError:
-        return None
-    except Exception as error:
-        return f"BROKEN: {type(error).__name__}: {error}"
-    return None if again == data else "BROKEN: it was accepted, but is encoded differently"
-
-
-def corpus(target: Target) -> list[bytes]:
-    """Inputs that once broke the law, or are likely to."""
-    return [path.read_bytes() for path in sorted((CORPUS / target.name).glob("*")) if path.is_file()]
-
-
-def keep(target: Target, data: bytes) -> Path:
-    """Put an input into the corpus."""
-    path = CORPUS / target.name / hashlib.sha256(data).hexdigest()[:16]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
 
 
 if __name__ == "__main__":

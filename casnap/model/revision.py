@@ -13,12 +13,15 @@ from casnap.model.tree import NANOSECONDS
 NAME_MAX = 128
 RESERVED = frozenset({"HEAD", "latest"})
 
-_ANCESTORS = re.compile(r"^(?P<base>.*)~(?P<count>[0-9]{0,9})$", re.DOTALL)
-_INSTANT = re.compile(r"^@\{(?P<time>.*)\}$", re.DOTALL)
+MOST_COUNT_DIGITS = 9
+"""Digits of a number of ancestors; what is longer is part of a name."""
+
+_INSTANT = re.compile(r"@\{(?P<time>.*)\}", re.DOTALL)
 _RFC3339 = re.compile(
-    r"^(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)$"
+    r"(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)",
+    re.ASCII,
 )
-_LOCAL = re.compile(r"^\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?$")
+_LOCAL = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +73,19 @@ def parse_revision(text: str) -> Revision:
         Usage: the expression is empty, or holds a time that cannot be read.
     """
     text = unicodedata.normalize("NFC", text)
-    base, ancestors = text, 0
-    while match := _ANCESTORS.match(base):
-        base = match["base"]
-        ancestors += int(match["count"] or 1)
+    base, ancestors = _split_ancestors(text)
     if not base:
         raise Usage(f"cannot read revision {text!r}: it names no checkpoint", hint="use a name, a step, an id or @")
     return Revision(_parse_base(base), ancestors)
+
+
+def _split_ancestors(text: str) -> tuple[str, int]:
+    """What stands before the last run of ``~N``, and the sum of their numbers; ``~`` alone is 1."""
+    begin = len(text.rstrip("~0123456789"))
+    first, *counts = text[begin:].split("~")
+    named = max((at + 1 for at, count in enumerate(counts) if len(count) > MOST_COUNT_DIGITS), default=0)
+    base = text[:begin] + "~".join([first, *counts[:named]])
+    return base, sum(int(count or 1) for count in counts[named:])
 
 
 def _parse_base(text: str) -> Head | Latest | Word | At:
@@ -84,7 +93,7 @@ def _parse_base(text: str) -> Head | Latest | Word | At:
         return Head()
     if text == "latest":
         return Latest()
-    if match := _INSTANT.match(text):
+    if match := _INSTANT.fullmatch(text):
         return At(parse_instant(match["time"]))
     return Word(text)
 
@@ -96,11 +105,11 @@ def parse_instant(text: str) -> int:
         Usage: the text is neither.
     """
     try:
-        if match := _RFC3339.match(text):
+        if match := _RFC3339.fullmatch(text):
             zone = "+00:00" if match["zone"] in "Zz" else match["zone"]
             whole = dt.datetime.fromisoformat(f"{match['date']}T{match['time']}{zone}")
             return int(whole.timestamp()) * NANOSECONDS + int((match["fraction"] or "0").ljust(9, "0"))
-        if _LOCAL.match(text):
+        if _LOCAL.fullmatch(text):
             return int(dt.datetime.fromisoformat(text).astimezone().timestamp()) * NANOSECONDS
     except (ValueError, OverflowError) as error:
         raise Usage(f"cannot read time {text!r}: {error}", hint=_TIME_HINT) from None
