@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -54,18 +55,28 @@ def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse:
 
 
 def _write_with_holes(fd: int, pieces: Iterable[bytes]) -> None:
-    zeros = bytes(HOLE)
     size = 0
     for piece in pieces:
-        view = memoryview(piece)
-        for start in range(0, len(piece), HOLE):
-            block = view[start : start + HOLE]
-            if block == zeros[: len(block)]:
+        for block in [piece] if _is_hole(piece) else _blocks(piece):
+            if _is_hole(block):
                 os.lseek(fd, len(block), os.SEEK_CUR)
             else:
                 write_all(fd, block)
         size += len(piece)
     os.ftruncate(fd, size)
+
+
+def _blocks(piece: bytes) -> Iterator[bytes]:
+    return (piece[start : start + HOLE] for start in range(0, len(piece), HOLE))
+
+
+def _is_hole(data: bytes) -> bool:
+    return data == _zeros(len(data))
+
+
+@functools.lru_cache(maxsize=4)
+def _zeros(size: int) -> bytes:
+    return bytes(size)
 
 
 def create_special(directory: int, name: bytes, node: AnyNode) -> None:

@@ -15,6 +15,8 @@ from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours,
 from casnap.workspace.omissions import GIT_OBJECTS
 from casnap.workspace.reader import GONE
 
+GIT_AT_WORK = "captured, but git was at work in it all the time: a restored copy may be incomplete"
+
 
 class Walk:
     """Finds the directories of a workspace; ``found`` has each of them after the ones above it.
@@ -114,6 +116,9 @@ class Walk:
                 self._directories.forget(objects)
                 self._discard(objects)
                 self._ahead.append(objects)
+                return
+            if objects in self.found:
+                self.findings.problems[above] = GIT_AT_WORK
                 return
 
     def _could_not_visit(self, path: bytes, error: OSError) -> None:
