@@ -17,6 +17,7 @@ from casnap.model.tree import File, FileFlag, OmitReason
 from casnap.workspace.databases import Copier, Databases, database_of
 from casnap.workspace.entries import ReadFailed, Xattrs, file_entry, is_sparse, read_xattrs
 from casnap.workspace.found import FoundDirectory, ReadJob
+from casnap.workspace.git_directories import GitDirectories
 from casnap.workspace.lister import raise_if_ours, unreadable
 from casnap.workspace.reader import GONE, Content, Reader, open_file
 from casnap.workspace.signature import Settling, Signature, signature_of
@@ -41,6 +42,7 @@ class Rounds:
         self._walk = walk
         self._reader = reader
         self._settling = settling
+        self._git = GitDirectories(directories, walk)
         self._databases = Databases(directories, walk, copier)
         self._inodes: dict[tuple[int, int], tuple[Signature, File]] = {}
         self._git_moved: set[bytes] = set()
@@ -51,10 +53,13 @@ class Rounds:
         return self._reader.bytes_read
 
     def run(self, jobs: list[ReadJob]) -> None:
-        """Read until every file has an entry, is left out or is gone, and databases are whole or flagged."""
+        """Read until every file has an entry, is left out or is gone, and what belongs together fits or is flagged."""
         jobs = self._databases.without_live(jobs)
         while True:
             self._read_all(jobs)
+            while self._git.settle():
+                self._walk.run()
+                self._read_all(self._walk.take_jobs())
             jobs = self._databases.settle(self._keep_copy)
             if not jobs:
                 return

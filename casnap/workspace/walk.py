@@ -107,15 +107,19 @@ class Walk:
             found.omit(name, OmitReason.UNREADABLE, unreadable(error))
         self._collect(found)
 
+    def walk_anew(self, path: bytes) -> None:
+        """Have the next :meth:`run` visit a directory that was found, and all below it, as if for the first time."""
+        self._directories.forget(path)
+        self._discard(path)
+        self._ahead.append(path)
+
     def look_again_at_git_objects(self, path: bytes) -> None:
         """Walk the objects anew of the git directory that ``path`` is in: references have moved on."""
         for above in ancestors(path):
             objects = join(above, GIT_OBJECTS)
             if objects in self.found and self._looks[objects] < TRIES:
                 self._looks[objects] += 1
-                self._directories.forget(objects)
-                self._discard(objects)
-                self._ahead.append(objects)
+                self.walk_anew(objects)
                 return
             if objects in self.found:
                 self.findings.problems[above] = GIT_AT_WORK

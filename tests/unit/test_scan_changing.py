@@ -14,11 +14,16 @@ import pytest
 from blake3 import blake3
 
 from casnap.errors import CasnapError
+from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.report import Problem
 from casnap.model.tree import NANOSECONDS, File, FileFlag, OmitReason, Omitted
 from casnap.workspace import reader as reader_module
 from casnap.workspace import rounds as rounds_module
 from casnap.workspace import signature as signature_module
+from casnap.workspace.found import FoundDirectory
+from casnap.workspace.git_directories import GitDirectories
+from casnap.workspace.lister import Lister
+from casnap.workspace.walk import GIT_AT_WORK
 from support.scanning import (
     MemoryStore,
     PinnedClock,
@@ -435,3 +440,50 @@ def test_a_git_directory_that_never_rests_is_captured_all_the_same(
 def nothing_hangs() -> Iterator[None]:
     with deadline(30):
         yield
+
+
+def packed(root: Path, look: int) -> None:
+    """What ``git pack-refs`` does: the ref moves from its file into packed-refs."""
+    (root / ".git" / "packed-refs").write_text(f"{look:040x} refs/heads/main\n")
+    (root / ".git" / "refs" / "heads" / "main").unlink(missing_ok=True)
+
+
+def test_a_ref_that_is_packed_during_the_scan_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = tmp_path / ".git" / "refs" / "heads"
+    heads.mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    (tmp_path / ".git" / "packed-refs").write_text("# nothing yet\n")
+    (tmp_path / ".git" / "objects").mkdir()
+    (heads / "main").write_text("0" * 40 + "\n")
+    listed, looks = Lister.list, [0]
+
+    def meddled(self: Lister, path: bytes, fd: int, above: FoundDirectory | None) -> FoundDirectory | None:
+        if path == b".git/refs/heads" and not looks[0]:
+            looks[0] += 1
+            packed(tmp_path, looks[0])
+        return listed(self, path, fd, above)
+
+    monkeypatch.setattr(Lister, "list", meddled)
+    store = MemoryStore()
+    scan = take(tmp_path, store)
+    captured = entries_of(store, scan.root)
+    assert b".git/refs/heads/main" not in captured
+    entry = captured[b".git/packed-refs"]
+    assert isinstance(entry, File)
+    assert store.objects[ObjectKey(ObjectKind.CHUNK, entry.content)].startswith(b"%040x" % 1)
+    assert scan.problems == []
+
+
+def test_refs_that_are_packed_all_the_time_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".git" / "refs" / "heads").mkdir(parents=True)
+    (tmp_path / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    looks = itertools.count()
+    settled = GitDirectories.settle
+
+    def meddled(self: GitDirectories) -> bool:
+        packed(tmp_path, next(looks))
+        return settled(self)
+
+    monkeypatch.setattr(GitDirectories, "settle", meddled)
+    assert take(tmp_path).problems == [Problem(b".git", GIT_AT_WORK)]
+    assert next(looks) == 4
