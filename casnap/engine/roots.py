@@ -11,7 +11,6 @@ from casnap.engine.workspaces import around_and_inside
 from casnap.errors import Busy, CasnapError
 from casnap.fs import placing
 from casnap.fs.directories import Directories
-from casnap.fs.locks import try_flock
 from casnap.model.paths import escape
 from casnap.model.report import WorkspaceInfo
 from casnap.store.state import WorkspaceRow
@@ -42,7 +41,7 @@ def locked_root(
         row = workspace_row(context.store.state(), workspace)
         notes = _make_if_gone(row)
         with Directories(row.path) as directories:
-            if not try_flock(directories.root_fd, context.policy.wait):
+            if not directories.lock(context.policy.wait):
                 raise Busy(
                     f"cannot {verb}: another program has locked the directory {workspace.path}",
                     hint="wait for it to end, or give it longer with --wait SECONDS",

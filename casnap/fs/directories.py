@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from types import TracebackType
 
 from casnap.errors import CasnapError, NotFound, Refused, Usage
+from casnap.fs.locks import try_flock
 from casnap.model.paths import ROOT, is_within, split
 
 OPEN_LIMIT = 32
@@ -20,7 +21,7 @@ OPEN_LIMIT = 32
 _FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-_in_use: weakref.WeakSet[Directories] = weakref.WeakSet()
+_locked: weakref.WeakSet[Directories] = weakref.WeakSet()
 
 
 class Directories:
@@ -43,7 +44,6 @@ class Directories:
             self.root_fd = _open_directory(root_path)
         except OSError as error:
             raise _root_failed(root_path, error) from error
-        _in_use.add(self)
 
     def fd(self, path: bytes) -> int:
         """A descriptor of the directory at ``path``; it belongs to this object.
@@ -65,6 +65,11 @@ class Directories:
         for below in reversed(ahead):
             fd = self._enter(fd, below)
         return fd
+
+    def lock(self, wait: float) -> bool:
+        """Lock the root until this object is closed, within ``wait`` seconds; whether it worked."""
+        _locked.add(self)
+        return try_flock(self.root_fd, wait)
 
     @contextlib.contextmanager
     def held(self, path: bytes) -> Iterator[int]:
@@ -134,7 +139,7 @@ def _root_failed(path: bytes, error: OSError) -> CasnapError:
 
 def _close_after_fork() -> None:
     """The lock on a root ends with its last descriptor: a forked child must not keep one."""
-    for directories in list(_in_use):
+    for directories in list(_locked):
         directories.close()
 
 
