@@ -15,7 +15,9 @@ from casnap.codec.records import ALIGNMENT
 from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
+    CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsPinned,
     CheckpointUndeleted,
     PackRange,
     RollbackBegun,
@@ -70,16 +72,16 @@ def _fault(operation: AnyOperation) -> str | None:
         case CheckpointMade():
             if operation.step < 1 or operation.step >= _INT64:
                 return "its step is out of range"
-            return _ids_fault([operation.id], [operation.parent]) or _made_fault(operation)
+            return _ids_fault([operation.id], [operation.parent, operation.replaced]) or _made_fault(operation)
         case RollbackBegun():
             return _begun_fault(operation)
         case RollbackEnded():
             if not 0 < operation.begin < operation.seq:
                 return "its begin is not a line before it"
             return _result_fault(operation) or _ids_fault([], [operation.late]) or _made_fault(operation)
-        case CheckpointsDeleted(ids=ids):
+        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids):
             return _ids_fault(ids, [])
-        case CheckpointUndeleted(id=id):
+        case CheckpointUndeleted(id=id) | CheckpointRenamed(id=id):
             return _ids_fault([id], [])
         case Verified(id=id):
             return _result_fault(operation) or _ids_fault([id], [])

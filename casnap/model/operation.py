@@ -51,13 +51,19 @@ class WorkspaceForgotten(Operation, frozen=True, kw_only=True, tag="forget"):
 
 
 class CheckpointMade(Operation, frozen=True, kw_only=True, tag="checkpoint"):
-    """A checkpoint with a step; it becomes head."""
+    """A checkpoint with a step; it becomes head unless ``aside`` (it was imported beside a present head).
+
+    ``replaced`` is the id of the checkpoint that had its name until now.
+    """
 
     workspace: str
     id: str
     step: int
     name: str = ""
     automatic: bool = False
+    pinned: bool = False
+    replaced: str = ""
+    aside: bool = False
     parent: str = ""
     counts: tuple[int, int, int] = (0, 0, 0)
     skipped: int = 0
@@ -110,10 +116,11 @@ class RollbackEnded(Operation, frozen=True, kw_only=True, tag="rollback-end"):
 
 
 class CheckpointsDeleted(Operation, frozen=True, kw_only=True, tag="delete"):
-    """These are gone from lists until undeleted; their names are free."""
+    """These are gone from lists until undeleted; their names are free. ``rule`` is the policy that chose them."""
 
     workspace: str
     ids: tuple[str, ...]
+    rule: str = ""
 
 
 class CheckpointUndeleted(Operation, frozen=True, kw_only=True, tag="undelete"):
@@ -122,6 +129,29 @@ class CheckpointUndeleted(Operation, frozen=True, kw_only=True, tag="undelete"):
     workspace: str
     id: str
     name: str = ""
+
+
+class CheckpointsPinned(Operation, frozen=True, kw_only=True, tag="pin"):
+    """These cannot be deleted any more, or (``pinned`` false) can be again."""
+
+    workspace: str
+    ids: tuple[str, ...]
+    pinned: bool = True
+
+
+class CheckpointRenamed(Operation, frozen=True, kw_only=True, tag="rename"):
+    """It has another name, or (empty) none."""
+
+    workspace: str
+    id: str
+    name: str = ""
+
+
+class WorkspaceConfigured(Operation, frozen=True, kw_only=True, tag="configure"):
+    """Settings of the workspace: a value in JSON by its key; an empty text takes the key away."""
+
+    workspace: str
+    values: dict[str, str]
 
 
 class Verified(Operation, frozen=True, kw_only=True, tag="verify"):
@@ -141,5 +171,8 @@ AnyOperation = Union[
     RollbackEnded,
     CheckpointsDeleted,
     CheckpointUndeleted,
+    CheckpointsPinned,
+    CheckpointRenamed,
+    WorkspaceConfigured,
     Verified,
 ]

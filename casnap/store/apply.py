@@ -14,12 +14,15 @@ from msgspec.structs import replace
 from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
+    CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsPinned,
     CheckpointUndeleted,
     PackRange,
     RollbackBegun,
     RollbackEnded,
     StoreCreated,
+    WorkspaceConfigured,
     WorkspaceForgotten,
     WorkspaceRegistered,
 )
@@ -75,10 +78,21 @@ def _forget(_tables: Tables, workspace: WorkspaceRow | None, operation: Workspac
 
 def _checkpoint(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointMade) -> WorkspaceRow | None:
     row = _row(operation, operation.id, bytes.fromhex(operation.parent))
-    tables.checkpoints.put(
-        replace(row, step=operation.step, name=operation.name, automatic=operation.automatic, safety=False)
+    row = replace(
+        row,
+        step=operation.step,
+        name=operation.name,
+        automatic=operation.automatic,
+        safety=False,
+        pinned=operation.pinned,
     )
-    return workspace and replace(workspace, head=row.id, last_step=max(workspace.last_step, operation.step))
+    if operation.replaced and (before := tables.checkpoints.get(bytes.fromhex(operation.replaced))):
+        tables.checkpoints.put(replace(before, name=""))
+    tables.checkpoints.put(row)
+    if workspace is None:
+        return None
+    head = workspace.head if operation.aside else row.id
+    return replace(workspace, head=head, last_step=max(workspace.last_step, operation.step))
 
 
 def _begin(tables: Tables, workspace: WorkspaceRow | None, operation: RollbackBegun) -> WorkspaceRow | None:
@@ -131,6 +145,26 @@ def _undelete(tables: Tables, workspace: WorkspaceRow | None, operation: Checkpo
     return workspace
 
 
+def _pin(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointsPinned) -> WorkspaceRow | None:
+    for id in map(bytes.fromhex, operation.ids):
+        if row := tables.checkpoints.get(id):
+            tables.checkpoints.put(replace(row, pinned=operation.pinned))
+    return workspace
+
+
+def _rename(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointRenamed) -> WorkspaceRow | None:
+    if row := tables.checkpoints.get(bytes.fromhex(operation.id)):
+        tables.checkpoints.put(replace(row, name=operation.name, automatic=False))
+    return workspace
+
+
+def _configure(_tables: Tables, workspace: WorkspaceRow | None, operation: WorkspaceConfigured) -> WorkspaceRow | None:
+    if workspace is None:
+        return None
+    values = {**dict(workspace.settings), **operation.values}
+    return replace(workspace, settings=tuple(sorted((key, value) for key, value in values.items() if value)))
+
+
 _CHANGES: dict[type, Callable[[Tables, WorkspaceRow | None, Any], WorkspaceRow | None]] = {
     WorkspaceForgotten: _forget,
     CheckpointMade: _checkpoint,
@@ -138,6 +172,9 @@ _CHANGES: dict[type, Callable[[Tables, WorkspaceRow | None, Any], WorkspaceRow |
     RollbackEnded: _end,
     CheckpointsDeleted: _delete,
     CheckpointUndeleted: _undelete,
+    CheckpointsPinned: _pin,
+    CheckpointRenamed: _rename,
+    WorkspaceConfigured: _configure,
 }
 
 

@@ -36,7 +36,10 @@ class OpenRollback(Struct, frozen=True):
 
 
 class WorkspaceRow(Struct, frozen=True):
-    """A workspace. ``head`` is empty without one; ``last_operation`` is the seq of its newest line."""
+    """A workspace. ``head`` is empty without one; ``last_operation`` is the seq of its newest line.
+
+    ``settings`` are its own, as JSON texts by key, sorted.
+    """
 
     id: str
     path: bytes
@@ -47,6 +50,7 @@ class WorkspaceRow(Struct, frozen=True):
     undo: UndoTarget | None
     open: tuple[OpenRollback, ...]
     last_operation: int
+    settings: tuple[tuple[str, str], ...] = ()
 
 
 class CheckpointRow(Struct, frozen=True):

@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 APPLICATION_ID = 0x63736E70
 """``csnp``: tells a catalog from any other SQLite file."""
 
-VERSION = 1
+VERSION = 2
 
 DDL = """
 CREATE TABLE position (
@@ -26,7 +26,7 @@ CREATE TABLE position (
 CREATE TABLE workspaces (
     id TEXT PRIMARY KEY, path BLOB NOT NULL, forgotten INTEGER NOT NULL, dropped INTEGER NOT NULL,
     head BLOB NOT NULL, last_step INTEGER NOT NULL, undo BLOB NOT NULL, open BLOB NOT NULL,
-    last_operation INTEGER NOT NULL
+    last_operation INTEGER NOT NULL, settings BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE checkpoints (
     id BLOB PRIMARY KEY, workspace TEXT NOT NULL, seq INTEGER NOT NULL, step INTEGER NOT NULL,
@@ -51,6 +51,7 @@ TABLES = frozenset({"position", "workspaces", "checkpoints", "packs", "places"})
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_undo = msgspec.msgpack.Decoder(UndoTarget | None).decode
+_decode_settings = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_open = msgspec.msgpack.Decoder(tuple[OpenRollback, ...]).decode
 
 
@@ -78,13 +79,23 @@ def _workspace_values(row: WorkspaceRow) -> tuple[Any, ...]:
         undo,
         opened,
         row.last_operation,
+        _encode(row.settings),
     )
 
 
 def _workspace_row(values: tuple[Any, ...]) -> WorkspaceRow:
-    id, path, forgotten, dropped, head, last_step, undo, opened, last = values
+    id, path, forgotten, dropped, head, last_step, undo, opened, last, settings = values
     return WorkspaceRow(
-        id, path, bool(forgotten), bool(dropped), head, last_step, _decode_undo(undo), _decode_open(opened), last
+        id,
+        path,
+        bool(forgotten),
+        bool(dropped),
+        head,
+        last_step,
+        _decode_undo(undo),
+        _decode_open(opened),
+        last,
+        _decode_settings(settings),
     )
 
 
@@ -137,7 +148,7 @@ def _pack_values(row: PackRow) -> tuple[Any, ...]:
 WORKSPACES: Schema[str, WorkspaceRow] = Schema(
     "workspaces",
     "id",
-    "id, path, forgotten, dropped, head, last_step, undo, open, last_operation",
+    "id, path, forgotten, dropped, head, last_step, undo, open, last_operation, settings",
     lambda row: row.id,
     _workspace_values,
     _workspace_row,

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
+    CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsPinned,
     CheckpointUndeleted,
     RollbackBegun,
     RollbackEnded,
     Verified,
+    WorkspaceConfigured,
     WorkspaceForgotten,
     WorkspaceRegistered,
 )
@@ -41,16 +44,19 @@ class Rows:
     def add(self, op: AnyOperation) -> None:
         ws = self.workspaces.get(op.workspace)
         if isinstance(op, WorkspaceRegistered):
-            fresh = {"head": "", "last_step": 0, "undo": None, "open": []}
+            fresh = {"head": "", "last_step": 0, "undo": None, "open": [], "settings": {}}
             ws = self.workspaces[op.workspace] = (ws or fresh) | {
                 "path": op.path.encode(), "forgotten": False, "dropped": False,
             }  # fmt: skip
         if isinstance(op, WorkspaceForgotten) and ws:
             ws |= {"forgotten": True, "dropped": op.drop}
         if isinstance(op, CheckpointMade):
+            self.checkpoints.get(op.replaced, {}).update(name="")
             self._row(op, op.id, parent=op.parent, step=op.step, name=op.name, automatic=op.automatic, safety=False)
+            self.checkpoints[op.id]["pinned"] = op.pinned
             if ws:
-                ws |= {"head": op.id, "last_step": max(op.step, ws["last_step"])}
+                head = ws["head"] if op.aside else op.id
+                ws |= {"head": head, "last_step": max(op.step, ws["last_step"])}
         if isinstance(op, RollbackBegun):
             self._begin(op, ws)
         if isinstance(op, RollbackEnded):
@@ -64,6 +70,15 @@ class Rows:
             self.checkpoints[op.id] |= {"deleted": False, "deleted_at": 0, "name": op.name}
             if ws and not ws["head"] and not self.checkpoints[op.id]["safety"]:
                 ws["head"] = op.id
+        if isinstance(op, CheckpointsPinned):
+            for id in op.ids:
+                self.checkpoints.get(id, {}).update(pinned=op.pinned)
+        if isinstance(op, CheckpointRenamed):
+            self.checkpoints.get(op.id, {}).update(name=op.name, automatic=False)
+        if isinstance(op, WorkspaceConfigured) and ws:
+            for key, value in op.values.items():
+                ws["settings"].pop(key, None)
+                ws["settings"] |= {key: value} if value else {}
         if ws:
             ws["last_operation"] = op.seq
 
@@ -144,6 +159,7 @@ def _workspace(row: Any) -> dict[str, Any]:
     return {
         "path": row.path, "forgotten": row.forgotten, "dropped": row.dropped, "head": _hex(row.head), "undo": undo,
         "last_step": row.last_step, "open": opened, "last_operation": row.last_operation,
+        "settings": dict(row.settings),
     }  # fmt: skip
 
 
@@ -166,7 +182,8 @@ _KINDS = (
     st.builds(dict, op=st.just(WorkspaceForgotten), workspace=workspaces, drop=st.booleans()),
     st.builds(
         dict, op=st.just(CheckpointMade), workspace=workspaces, id=ids, step=st.integers(1, 4), parent=no_or_ids,
-        name=st.sampled_from(NAMES), automatic=st.booleans(), chunks=chunks, **facts,
+        name=st.sampled_from(NAMES), automatic=st.booleans(), pinned=st.booleans(), replaced=no_or_ids,
+        aside=st.booleans(), chunks=chunks, **facts,
     ),
     st.builds(
         dict, op=st.just(RollbackBegun), workspace=workspaces, verb=st.sampled_from(["rollback", "undo", "recover"]),
@@ -179,6 +196,15 @@ _KINDS = (
     ),
     st.builds(dict, op=st.just(CheckpointsDeleted), workspace=workspaces, ids=st.lists(ids, max_size=3).map(tuple)),
     st.builds(dict, op=st.just(CheckpointUndeleted), workspace=workspaces, id=ids, name=st.sampled_from(NAMES)),
+    st.builds(
+        dict, op=st.just(CheckpointsPinned), workspace=workspaces, ids=st.lists(ids, max_size=3).map(tuple),
+        pinned=st.booleans(),
+    ),
+    st.builds(dict, op=st.just(CheckpointRenamed), workspace=workspaces, id=ids, name=st.sampled_from(NAMES)),
+    st.builds(
+        dict, op=st.just(WorkspaceConfigured), workspace=workspaces,
+        values=st.dictionaries(st.sampled_from(["a", "b.c"]), st.sampled_from(["", "1", '"x"'])),
+    ),
     st.builds(dict, op=st.just(Verified), workspace=workspaces, id=ids, result=st.sampled_from(["equal", "differs"])),
 )  # fmt: skip
 moments = st.sampled_from(["", "", "", "flush", "reopen", "rebuild"])
