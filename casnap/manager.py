@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from casnap.engine.checkpoint import described, make_checkpoint
+from casnap.engine.cleanup import cleanup, rule_of
 from casnap.engine.context import Context
 from casnap.engine.delete import delete, undelete
 from casnap.engine.diff import diff
@@ -23,7 +24,9 @@ from casnap.engine.verify import verify
 from casnap.engine.workspaces import forget
 from casnap.errors import NoStore, NotFound, Usage
 from casnap.model.checkpoint import Checkpoint
+from casnap.model.policy import DEFAULT_KEEP
 from casnap.model.report import (
+    CleanupReport,
     DeleteReport,
     Diff,
     RecoverReport,
@@ -71,8 +74,9 @@ class CheckpointManager:
         *,
         metadata: dict[str, Any] | None = None,
         if_changed: bool = False,
+        pin: bool = False,
     ) -> Checkpoint:
-        """Make a checkpoint; with ``if_changed`` and an unchanged tree, return head.
+        """Make a checkpoint; with ``if_changed`` and an unchanged tree, return head. ``pin`` keeps it from deletion.
 
         Raises:
             Usage: a bad name or bad metadata, or the path is no directory.
@@ -84,7 +88,7 @@ class CheckpointManager:
         with self._lock:
             context, workspace = self._protect()
             report = make_checkpoint(
-                context, workspace, name=name, message=description, metadata=metadata, if_changed=if_changed
+                context, workspace, name=name, message=description, metadata=metadata, if_changed=if_changed, pin=pin
             )
             return report.checkpoint
 
@@ -152,6 +156,12 @@ class CheckpointManager:
         with self._lock:
             context, workspace = self._find()
             return undelete(context, workspace, resolve(context, workspace, _revision(rev), deleted=True))
+
+    def clean(self, keep: int = DEFAULT_KEEP) -> CleanupReport:
+        """Delete all but the newest ``keep`` checkpoints; head and pinned ones stay beside these."""
+        with self._lock:
+            context, workspace = self._find()
+            return cleanup(context, workspace, rule_of(context, keep))
 
     def recover(self, *, back: bool = False) -> RecoverReport:
         """Finish a rollback that was interrupted, or go ``back`` to before it; nothing to do is no error."""

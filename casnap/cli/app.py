@@ -31,6 +31,14 @@ VERBS = {
     "restore-to": "Write a checkpoint into another directory.",
     "delete": "Delete checkpoints; undelete brings them back.",
     "undelete": "Bring a deleted checkpoint back.",
+    "cleanup": "Delete old checkpoints by a rule.",
+    "pin": "Keep checkpoints from being deleted.",
+    "unpin": "Let checkpoints be deleted again.",
+    "rename": "Give a checkpoint another name.",
+    "cat": "Write a file of a checkpoint to standard output.",
+    "manifest": "Sums of all files of a checkpoint.",
+    "log": "What was done, newest first.",
+    "workspace": "List, move or look for protected directories.",
     "recover": "Finish a rollback that was interrupted.",
     "forget": "Stop protecting a directory; its files stay.",
 }
@@ -47,6 +55,8 @@ ALIASES = {
     "restore": "rollback",
     "rewind": "rollback",
     "rm": "delete",
+    "clean": "cleanup",
+    "prune": "cleanup",
     "unregister": "forget",
 }
 """Other names, most of them those that other tools use."""

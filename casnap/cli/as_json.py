@@ -11,9 +11,9 @@ from typing import Any
 from casnap import __version__
 from casnap.errors import CasnapError
 from casnap.model.change import Aspect, Change
-from casnap.model.checkpoint import Checkpoint, Counts, format_instant
+from casnap.model.checkpoint import Checkpoint, Counts, Origin, format_instant
 from casnap.model.paths import escape
-from casnap.model.report import Interrupted, Problem, RollbackReport, Status, WorkspaceInfo
+from casnap.model.report import Interrupted, LogEntry, Problem, RollbackReport, Status, WorkspaceInfo
 from casnap.model.tree import AnyEntry, Device, Directory, Fifo, File, OmitReason, Omitted, Symlink
 
 Record = dict[str, Any]
@@ -175,6 +175,20 @@ def _own_fields(entry: AnyEntry) -> Record:
 def problem_records(problems: Iterable[Problem]) -> list[Record]:
     """Problems, each with its path."""
     return [{**path_fields(problem.path), "message": problem.message} for problem in problems]
+
+
+def log_record(entry: LogEntry) -> Record:
+    """One operation."""
+    return {
+        "seq": entry.seq,
+        "time": format_instant(entry.time_ns),
+        "operation": entry.operation,
+        "workspace": None if entry.workspace is None else workspace_record(entry.workspace),
+        "by": dict(zip(Origin.__struct_fields__, entry.by, strict=False)),
+        "checkpoints": list(entry.checkpoints),
+        "summary": entry.summary,
+        "facts": entry.facts,
+    }
 
 
 def rollback_fields(report: RollbackReport) -> Record:

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from casnap.cli.as_json import checkpoint_record, path_fields, problem_records
+from casnap.cli.as_json import checkpoint_record, path_fields, problem_records, workspace_record
 from casnap.cli.options import agreed, flag, once, one_of, verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import checkpoint_line, left_out_text, path_text, problem_line, quantity, size, tag
-from casnap.engine.checkpoint import described, make_checkpoint
+from casnap.engine.checkpoint import described, make_checkpoint, require_free
 from casnap.errors import Usage
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo
 from casnap.model.revision import normalise_name
@@ -28,6 +28,8 @@ LOST = 3
     "-m", "--message", "--desc", "--description", "-l", "--label", "message", metavar="TEXT", help="What it is about."
 )
 @once("--metadata", metavar="JSON", help="A JSON object to keep with it.")
+@flag("--pin", help="Keep it from being deleted.")
+@flag("--replace", help="A NAME that is taken moves here; the checkpoint that had it stays as a step.")
 @flag("--if-changed", help="Make none when nothing changed since head.")
 @flag("--full", help="Read every file again, believing no cache.")
 @agreed
@@ -37,6 +39,8 @@ def command(
     named: str | None,
     message: str | None,
     metadata: str | None,
+    pin: bool,
+    replace: bool,
     if_changed: bool,
     full: bool,
     yes: bool,
@@ -51,19 +55,40 @@ def command(
         normalise_name(wanted)
     facts = _parse_metadata(metadata)
     text = _require_text("message", message or "")
-    protected = session.protect()
-    report = make_checkpoint(
-        protected.context,
-        protected.workspace,
-        name=wanted,
-        message=text,
-        metadata=facts,
-        if_changed=if_changed,
-        full=full,
-        yes=yes,
-    )
-    _show(session, protected.workspace, report)
-    return LOST if report.problems else 0
+    places = session.protect_all()
+    if wanted is not None and len(places) > 1 and not (if_changed or replace):
+        for place in places:  # all or none
+            require_free(place.context, place.workspace, wanted)
+    reports = [
+        make_checkpoint(
+            place.context,
+            place.workspace,
+            name=wanted,
+            message=text,
+            metadata=facts,
+            if_changed=if_changed,
+            pin=pin,
+            replace=replace,
+            full=full,
+            yes=yes,
+        )
+        for place in places
+    ]
+    _show_all(session, [place.workspace for place in places], reports)
+    lost = any(report.problems or (session.options.strict and report.left_out) for report in reports)
+    return LOST if lost else 0
+
+
+def _show_all(session: Session, workspaces: list[WorkspaceInfo], reports: list[CheckpointReport]) -> None:
+    if len(reports) == 1 or not session.as_json:
+        for workspace, report in zip(workspaces, reports, strict=True):
+            _show(session, workspace, report)
+        return
+    done = zip(workspaces, reports, strict=True)
+    records = [{"workspace": workspace_record(place), **_fields(report)} for place, report in done]
+    session.document("checkpoint", None, workspaces=records)
+    for report in reports:
+        _talk_about(session, report)
 
 
 def _parse_metadata(text: str | None) -> dict[str, Any] | None:
@@ -100,6 +125,11 @@ def _show(session: Session, workspace: WorkspaceInfo, report: CheckpointReport) 
         output.data(checkpoint_line(checkpoint, report.seconds))
     else:
         output.data(f"unchanged {tag(checkpoint)}")
+    _talk_about(session, report)
+
+
+def _talk_about(session: Session, report: CheckpointReport) -> None:
+    output = session.output
     if report.first_look is not None:
         _show_first_look(session, report.first_look)
     if report.left_out:

@@ -57,7 +57,7 @@ def global_options() -> list[click.Parameter]:
             metavar="DIR",
             multiple=True,
             **_kept,
-            help="The workspace, exactly this directory.",
+            help="The workspace, exactly this directory; repeated on checkpoint and rollback: each of them.",
         ),
         click.Option(["--json"], is_flag=True, **_kept, help="One JSON object on standard output."),
         click.Option(
@@ -68,6 +68,7 @@ def global_options() -> list[click.Parameter]:
         ),
         click.Option(["-q", "--quiet"], is_flag=True, **_kept, help="Say nothing but what was asked for."),
         click.Option(["-v", "--verbose"], is_flag=True, **_kept, help="Name each path."),
+        click.Option(["--strict"], is_flag=True, **_kept, help="Exit 3 when a rule left anything out."),
         click.Option(["--debug"], is_flag=True, **_kept, help="Show where an error comes from."),
         click.Option(["--no-color"], is_flag=True, **_kept, help="No colour and no progress bar."),
         click.Option(["--wait"], type=float, metavar="SECONDS", **_kept, help="How long to wait for a lock (10)."),
@@ -87,6 +88,9 @@ def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
         return
     session = ctx.ensure_object(Session)
     options, key = session.options, str(parameter.name)
+    if key == "workspace":
+        options.workspaces = tuple(dict.fromkeys((*options.workspaces, *value)))
+        return
     if isinstance(value, tuple):
         value = _only(parameter, value if (before := getattr(options, key)) is None else (before, *value))
     setattr(options, key, value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from casnap.cli.as_json import rollback_fields
+from casnap.cli.as_json import rollback_fields, workspace_record
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, path_text, plan_line, problem_line, quantity, tag
@@ -16,23 +16,44 @@ KEPT_SHOWN = 5
 """How many protected paths are named before the rest is counted."""
 
 
-def outcome_status(report: RollbackReport) -> int:
+def outcome_status(session: Session, report: RollbackReport) -> int:
     """The exit status that a report amounts to."""
-    return 0 if report.complete and not report.problems else INCOMPLETE
+    whole = report.complete and not report.problems and not (session.options.strict and report.kept)
+    return 0 if whole else INCOMPLETE
+
+
+def show_rollbacks(session: Session, workspaces: list[WorkspaceInfo], reports: list[RollbackReport]) -> None:
+    """One rollback as :func:`show_rollback` does; several in one document."""
+    if len(reports) == 1:
+        show_rollback(session, "rollback", workspaces[0], reports[0])
+        return
+    done = list(zip(workspaces, reports, strict=True))
+    if session.as_json:
+        records = [{"workspace": workspace_record(place), **rollback_fields(report)} for place, report in done]
+        session.document("rollback", None, workspaces=records)
+    for place, report in done:
+        if not session.as_json:
+            session.output.data(f"workspace {printable(place.path)}")
+            _show_lines(session, report)
+        talk_about(session, report)
 
 
 def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report: RollbackReport) -> None:
     """Say what was done, or would be, and how to get back."""
     if session.as_json:
         session.document(verb, workspace, **rollback_fields(report))
-    elif report.preview:
-        show_git(session, report)
-        for change in report.changes:
-            session.output.data(plan_line(change))
     else:
-        show_git(session, report)
-        session.output.data(outcome_line(report))
+        _show_lines(session, report)
     talk_about(session, report)
+
+
+def _show_lines(session: Session, report: RollbackReport) -> None:
+    show_git(session, report)
+    if not report.preview:
+        session.output.data(outcome_line(report))
+        return
+    for change in report.changes:
+        session.output.data(plan_line(change))
 
 
 def show_git(session: Session, report: RollbackReport) -> None:

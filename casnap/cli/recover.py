@@ -62,7 +62,7 @@ def _show(
         if error.hint:
             output.warn(f"hint: {printable(error.hint)}")
     statuses = [error.exit_status for _, error in failed]
-    statuses += [outcome_status(report.rollback) for report in done if report.rollback is not None]
+    statuses += [outcome_status(session, report.rollback) for report in done if report.rollback is not None]
     return next(filter(None, statuses), 0)
 
 

@@ -9,13 +9,13 @@ from functools import partial
 import click
 
 from casnap.cli.options import agreed, flag, once, verb
-from casnap.cli.outcome import outcome_status, show_rollback
+from casnap.cli.outcome import outcome_status, show_rollbacks
 from casnap.cli.output import printable
 from casnap.cli.restore_to import run_restore_to
 from casnap.cli.revisions import choose, find_typed
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, tag
-from casnap.engine.rollback import rollback
+from casnap.engine.rollback import rollback_all
 from casnap.errors import Usage
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.report import WorkspaceInfo
@@ -51,16 +51,16 @@ def command(
     restore, rewind.
     """
     wanted = choose(revision=revision, snapshot=snapshot, back=back, step=step, instant=instant)
-    workspace = session.workspace()
-    checkpoint = find_typed(session, workspace, wanted, revision, "rollback")
+    workspaces = session.workspaces()
+    found = [(one, find_typed(session, one, wanted, revision, "rollback")) for one in workspaces]
     if target is not None:
-        if preview or no_safety or keep_git:
-            raise Usage("bad options: --target goes with no --preview, --no-safety, --keep-git", hint="leave them out")
-        return run_restore_to(session, workspace, checkpoint, target)
+        if preview or no_safety or keep_git or len(found) > 1:
+            raise Usage("bad options: --target goes with one -w, no --preview, --no-safety, --keep-git")
+        return run_restore_to(session, *found[0], target)
     if back is not None:
         session.output.talk("note: -n counts parents of head: 1 is its parent, `casnap rollback` alone goes to head")
     options = _Options(preview=preview, safety=not no_safety, keep_git=keep_git)
-    return _roll_back(session, workspace, checkpoint, options, yes=yes)
+    return _roll_back(session, found, options, yes=yes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,27 +70,22 @@ class _Options:
     keep_git: bool
 
 
-def _roll_back(
-    session: Session, workspace: WorkspaceInfo, checkpoint: Checkpoint, options: _Options, *, yes: bool
-) -> int:
-    run = partial(
-        rollback,
-        session.context(),
-        workspace,
-        checkpoint,
-        paths=session.paths(workspace),
-        keep_git=options.keep_git,
-    )
+def _roll_back(session: Session, found: list[tuple[WorkspaceInfo, Checkpoint]], options: _Options, *, yes: bool) -> int:
+    wanted = [(workspace, checkpoint, session.paths(workspace)) for workspace, checkpoint in found]
+    run = partial(rollback_all, session.context(), wanted, keep_git=options.keep_git)
     if not options.preview and not yes and session.may_ask:
-        plan = run(preview=True)
         way_back = "a safety checkpoint is taken first"
         if not options.safety:
             way_back = "WITHOUT a safety checkpoint: no way back"
-        what = f"{printable(workspace.path)} back to {tag(checkpoint)}: {counts_text(plan.counts)} paths"
+        plans = zip(found, run(preview=True), strict=True)
+        what = "; ".join(
+            f"{printable(workspace.path)} back to {tag(checkpoint)}: {counts_text(plan.counts)} paths"
+            for (workspace, checkpoint), plan in plans
+        )
         session.confirm(f"Roll {what}, {way_back}. Go on?", yes=yes)
-    report = run(preview=options.preview, safety=options.safety)
-    show_rollback(session, "rollback", workspace, report)
-    return outcome_status(report)
+    reports = run(preview=options.preview, safety=options.safety)
+    show_rollbacks(session, [workspace for workspace, _ in found], reports)
+    return next(filter(None, (outcome_status(session, report) for report in reports)), 0)
 
 
 restore = copy.copy(command)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from casnap.cli.output import Output, printable
-from casnap.errors import CasnapError
+from casnap.errors import CasnapError, Usage
 
 if TYPE_CHECKING:
     from casnap.cli.progress import TerminalProgress
@@ -34,14 +34,29 @@ class Options:
     """The options that every verb has, as they were given."""
 
     store: str | None = None
-    workspace: str | None = None
+    workspaces: tuple[str, ...] = ()
     json: bool = False
     format: str | None = None
     quiet: bool = False
     verbose: bool = False
     debug: bool = False
     no_color: bool = False
+    strict: bool = False
     wait: float | None = None
+
+    @property
+    def workspace(self) -> str | None:
+        """The workspace that was named.
+
+        Raises:
+            Usage: there are several, and the verb is about one.
+        """
+        if len(self.workspaces) > 1:
+            raise Usage(
+                "bad options: -w was given twice, and differs",
+                hint="give it once; checkpoint and rollback take several",
+            )
+        return self.workspaces[0] if self.workspaces else None
 
 
 class Session:
@@ -96,12 +111,19 @@ class Session:
             self._context = open_context(self.settings, progress=self.progress)
         return self._context
 
+    def protect_all(self) -> list[Protected]:
+        """Register each workspace that was named, or the one around here."""
+        return [self._protect(given) for given in self.options.workspaces or (None,)]
+
     def protect(self, *, allow_home: bool = False) -> Protected:
         """Register the workspace, making the store where there is none."""
+        return self._protect(self.options.workspace, allow_home=allow_home)
+
+    def _protect(self, given: str | None, *, allow_home: bool = False) -> Protected:
         from casnap.settings import protect
 
-        given = self.options.workspace
-        protected = protect(self.settings, given, allow_home=allow_home, progress=self.progress)
+        context = self._context
+        protected = protect(self.settings, given, context=context, allow_home=allow_home, progress=self.progress)
         self._context = protected.context
         self.echo(protected.workspace)
         for note in protected.notes:
@@ -110,9 +132,16 @@ class Session:
 
     def workspace(self) -> WorkspaceInfo:
         """The registered workspace that the verb is about."""
+        return self._workspace(self.options.workspace)
+
+    def workspaces(self) -> list[WorkspaceInfo]:
+        """The registered workspaces that were named, or the one around here."""
+        return [self._workspace(given) for given in self.options.workspaces or (None,)]
+
+    def _workspace(self, given: str | None) -> WorkspaceInfo:
         from casnap.settings import resolve_workspace
 
-        workspace = resolve_workspace(self.settings, self.context(), self.options.workspace)
+        workspace = resolve_workspace(self.settings, self.context(), given)
         self.echo(workspace)
         return workspace
 
@@ -128,6 +157,13 @@ class Session:
 
         exact = self.options.workspace is not None
         return paths_within(self.settings, workspace, self.raw_paths, exact=exact)
+
+    def path(self, workspace: WorkspaceInfo, given: str) -> bytes:
+        """A path that was typed, relative to the workspace."""
+        from casnap.settings import paths_within
+
+        (path,) = paths_within(self.settings, workspace, [given], exact=self.options.workspace is not None)
+        return path
 
     def checkpoint(self, workspace: WorkspaceInfo, revision: Revision, *, deleted: bool = False) -> Checkpoint:
         """The checkpoint that a revision names."""

@@ -58,6 +58,12 @@ def tag(checkpoint: Checkpoint) -> str:
     return " ".join((*step, *name, f"id={checkpoint.id[:SHORT_ID]}"))
 
 
+def checkpoint_mark(checkpoint: Checkpoint) -> str:
+    """A checkpoint in a drawing."""
+    head = " (head)" if checkpoint.head else ""
+    return f"{tag(checkpoint)}{head} {moment(checkpoint.created_ns)} {printable(checkpoint.message)}".rstrip()
+
+
 def checkpoint_line(checkpoint: Checkpoint, seconds: float) -> str:
     """The record of a checkpoint that was just made."""
     return " ".join(

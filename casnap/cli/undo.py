@@ -20,4 +20,4 @@ def command(session: Session, yes: bool) -> int:
     session.confirm(f"Put {printable(workspace.path)} back to what it was before the last rollback?", yes=yes)
     report = undo(session.context(), workspace)
     show_rollback(session, "undo", workspace, report)
-    return outcome_status(report)
+    return outcome_status(session, report)

@@ -46,7 +46,7 @@ def command(session: Session, revision: str | None, step: str | None, times: boo
     for problem in report.problems:
         session.output.warn(f"problem: {problem_line(problem)}")
     if report:
-        return LOST if report.problems else 0
+        return LOST if report.problems or (session.options.strict and report.omitted) else 0
     return DIFFERS
 
 

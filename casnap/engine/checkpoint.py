@@ -44,25 +44,30 @@ def make_checkpoint(
     message: str = "",
     metadata: dict[str, Any] | None = None,
     if_changed: bool = False,
+    pin: bool = False,
+    replace: bool = False,
     full: bool = False,
     yes: bool = False,
 ) -> CheckpointReport:
     """Record the workspace. With ``if_changed`` an unchanged tree makes nothing and head is returned.
 
-    ``full`` reads every file again; ``yes`` passes the rule that a checkpoint may take at most half of the
-    free space.
+    ``pin`` keeps it from being deleted. With ``replace`` a name that is taken moves here, and the checkpoint that
+    had it goes on without. ``full`` reads every file again; ``yes`` passes the rule that a checkpoint may take at
+    most half of the free space.
 
     Raises:
         Usage: a bad name, or metadata that is no JSON object.
         Refused: the name is taken in this workspace.
         StorageFailed: it would take too much of the store's disk, or that disk refuses.
     """
-    wanted = _Wanted(normalise_name(name) if name is not None else "", as_text(message), described(metadata))
+    wanted = _Wanted(
+        normalise_name(name) if name is not None else "", as_text(message), described(metadata), pin, replace
+    )
     guard = _space_guard(context, half=not yes)
     with workspace_lock(context, [workspace.id], "checkpoint"):
         row = workspace_row(context.store.state(), workspace)
-        if not if_changed:  # an unchanged tree takes no name
-            _require_free_name(context.store.state(), row, wanted.name)
+        if not if_changed and not replace:  # an unchanged tree takes no name
+            require_free_name(context.store.state(), row, wanted.name)
         with context.store.session() as session, Directories(row.path) as directories:
             live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
             try:
@@ -92,6 +97,8 @@ class _Wanted:
     name: str
     message: str
     metadata: str
+    pin: bool
+    replace: bool
 
 
 def _commit(
@@ -101,7 +108,9 @@ def _commit(
     session.put(key, data)
 
     def build(state: State, commit: Commit) -> AnyOperation:
-        _require_free_name(state, row, wanted.name)
+        if not wanted.replace:
+            require_free_name(state, row, wanted.name)
+        before = state.named(row.id, wanted.name)
         step = (state.workspace(row.id) or row).last_step + 1
         return CheckpointMade(
             seq=commit.seq,
@@ -113,6 +122,8 @@ def _commit(
             step=step,
             name=wanted.name or _automatic_name(live.found.ended, step),
             automatic=not wanted.name,
+            pinned=wanted.pin,
+            replaced=before.id.hex() if before else "",
             parent=row.head.hex(),
             counts=(counts.added, counts.changed, counts.removed),
             skipped=len(live.skipped),
@@ -173,13 +184,29 @@ def checkpoint_object(
     )
 
 
-def _require_free_name(state: State, row: WorkspaceRow, name: str) -> None:
+def require_free(context: Context, workspace: WorkspaceInfo, name: str) -> None:
+    """See that a name is a good one and free in a workspace.
+
+    Raises:
+        Usage: it is a bad one.
+        Refused: it is taken.
+    """
+    state = context.store.state()
+    require_free_name(state, workspace_row(state, workspace), normalise_name(name))
+
+
+def require_free_name(state: State, row: WorkspaceRow, name: str) -> None:
+    """See that no checkpoint of a workspace has this name; no name is always free.
+
+    Raises:
+        Refused: one has.
+    """
     taken = state.named(row.id, name) if name else None
     if taken is not None:
         raise Refused(
             f"cannot name the checkpoint {name}: step {taken.step} has that name",
             code="name-taken",
-            hint=f"choose another name, or free it with: casnap delete {name}",
+            hint=f"choose another name, or move it with --replace; casnap rename {name} frees it",
         )
 
 

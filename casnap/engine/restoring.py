@@ -68,14 +68,14 @@ class Restoring:
             staging = self._stage()
         except BaseException:  # whatever it was, nothing is changed: the intent must not stay open
             with contextlib.suppress(CasnapError):
-                self._end("failed")
+                self.end("failed")
             raise
         self._remove_leftovers()
         switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
         outcome = switch.run()
         left_alone = tuple(outcome.left_alone) + self._differences({problem.path for problem in outcome.left_alone})
         self._sync(staging)
-        self._end("partial" if left_alone else "done")
+        self.end("partial" if left_alone else "done")
         return left_alone, tuple(outcome.problems)
 
     def _stage(self) -> Staging:
@@ -137,7 +137,8 @@ class Restoring:
                 f"{error.message}; the workspace is changed, but may not survive a power loss"
             ) from error
 
-    def _end(self, result: str) -> None:
+    def end(self, result: str) -> None:
+        """Record how it came out: ``done``, ``partial``, or ``failed`` (nothing was changed)."""
         if self.point is None:
             return
         point = self.point

@@ -5,7 +5,10 @@ Lock, look, take the safety checkpoint, plan, check, stage, switch, verify, reco
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -16,13 +19,13 @@ from casnap.engine.history import noun_of, tree_of
 from casnap.engine.protection import plan_for
 from casnap.engine.request import Request
 from casnap.engine.restoring import Restoring
-from casnap.engine.roots import locked_root, peek_root
-from casnap.engine.safety import begin, begin_needed
+from casnap.engine.roots import LockedRoot, locked_roots, peek_root
+from casnap.engine.safety import SafetyPoint, begin, begin_needed
 from casnap.engine.scanning import LiveScan, scan_and_plan
-from casnap.errors import NotFound
+from casnap.errors import CasnapError, NotFound, Usage
 from casnap.model.change import Aspect, ChangeKind
 from casnap.model.checkpoint import Checkpoint
-from casnap.model.paths import escape
+from casnap.model.paths import escape, is_within
 from casnap.model.plan import Plan
 from casnap.model.report import Problem, RollbackReport, WorkspaceInfo
 from casnap.model.tree import NANOSECONDS, File
@@ -51,12 +54,44 @@ def rollback(
         Damage: an object that is needed is missing or bad; nothing was changed.
         Busy: the workspace is locked.
     """
+    one = (workspace, target, paths)
+    return rollback_all(context, [one], preview=preview, safety=safety, keep_git=keep_git)[0]
+
+
+Wanted = tuple[WorkspaceInfo, Checkpoint, tuple[bytes, ...] | None]
+"""A workspace, what it is to become, and the paths that this is limited to."""
+
+
+def rollback_all(
+    context: Context, wanted: Sequence[Wanted], *, preview: bool = False, safety: bool = True, keep_git: bool = False
+) -> list[RollbackReport]:
+    """:func:`rollback` for several workspaces, of which none is changed before all are safe."""
+    _require_apart([one[0] for one in wanted])
+    requests = [(one[0], _request(context, *one, keep_git=keep_git)) for one in wanted]
+    if preview:
+        return [preview_of(context, workspace, request) for workspace, request in requests]
+    return restore_all(context, requests, safety=safety)
+
+
+def _require_apart(workspaces: Sequence[WorkspaceInfo]) -> None:
+    for one, other in itertools.permutations(workspaces, 2):
+        if is_within(os.fsencode(one.path), os.fsencode(other.path)):
+            raise Usage(
+                f"bad workspaces: {one.path} lies within {other.path}", hint="roll the inner one back by itself"
+            )
+
+
+def _request(
+    context: Context,
+    workspace: WorkspaceInfo,
+    target: Checkpoint,
+    paths: tuple[bytes, ...] | None,
+    *,
+    keep_git: bool,
+) -> Request:
     row = workspace_row(context.store.state(), workspace)
     resumed = _resumed(row, target, paths, keep_git=keep_git)
-    request = Request("rollback", target, _head_after(row, target, paths), paths, resumed, keep_git)
-    if preview:
-        return preview_of(context, workspace, request)
-    return restore(context, workspace, request, safety=safety)
+    return Request("rollback", target, _head_after(row, target, paths), paths, resumed, keep_git)
 
 
 def _head_after(row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] | None) -> bytes:
@@ -102,33 +137,93 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
 
 def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, safety: bool = True) -> RollbackReport:
     """Carry a request out."""
+    return restore_all(context, [(workspace, request)], safety=safety)[0]
+
+
+def restore_all(
+    context: Context, wanted: Sequence[tuple[WorkspaceInfo, Request]], *, safety: bool = True
+) -> list[RollbackReport]:
+    """Carry out a request in each of several workspaces: all safety checkpoints are taken before the first change."""
     started = context.clock.now()
-    target = tree_of(context, request.target)
-    with locked_root(context, workspace, request.verb, required=safety) as (row, directories, notes):
-        look, sink, plan = scan_and_plan(context, row, directories, partial(plan_for, request, target=target), raw=True)
-        live = look.view(sink)
-        _require_paths(request, live, target)
-        require_no_git_lock(plan, look, live, target, context.clock.now())
-        moves = git_moves(plan, directories, live, target)
-        notes += look.notes + _writer_notes(row, look, plan)
-        point = None
-        if safety and not begin_needed(row, look, plan, request.head_after):
-            report = _report(request, plan, row.head, context.clock.now() - started)
-            return _finished(report, (), look.problems, notes)
-        if safety:
-            point = begin(context, workspace, directories, look, sink.missing_bytes, request, plan)
-            look, plan = point.live, plan_for(request, point.live, context.store, target)
-        else:
-            notes += ("no safety checkpoint was taken: this cannot be undone, and head has not moved",)
-        restoring = Restoring(
-            context, row, directories, look, plan, target, mirrors=bytes.fromhex(request.target.id), point=point
+    verb = wanted[0][1].verb
+    with locked_roots(context, [workspace for workspace, _ in wanted], verb, required=safety) as roots:
+        prepared = [
+            _Prepared(context, workspace, request, root, safety=safety)
+            for (workspace, request), root in zip(wanted, roots, strict=True)
+        ]
+        reports: list[RollbackReport] = []
+        try:
+            for one in prepared:
+                one.begin()
+            for one in prepared:
+                reports.append(one.finish(started))
+        except BaseException:
+            for one in prepared:
+                one.abandon()
+            raise
+        return reports
+
+
+class _Prepared:
+    """A request whose workspace is locked, looked at, and found fit for the change."""
+
+    def __init__(
+        self, context: Context, workspace: WorkspaceInfo, request: Request, root: LockedRoot, *, safety: bool
+    ) -> None:
+        self.context, self.workspace, self.request, self.safety = context, workspace, request, safety
+        self.row, self.directories = root.row, root.directories
+        self.target = tree_of(context, request.target)
+        planned = partial(plan_for, request, target=self.target)
+        self.look, self.sink, self.plan = scan_and_plan(context, self.row, self.directories, planned, raw=True)
+        live = self.look.view(self.sink)
+        _require_paths(request, live, self.target)
+        require_no_git_lock(self.plan, self.look, live, self.target, context.clock.now())
+        self.moves = git_moves(self.plan, self.directories, live, self.target)
+        self.notes = root.notes + self.look.notes + _writer_notes(self.row, self.look, self.plan)
+        self.needed = not safety or begin_needed(self.row, self.look, self.plan, request.head_after)
+        self.point: SafetyPoint | None = None
+        self.changing = False
+
+    def begin(self) -> None:
+        """Take the safety checkpoint, and plan from what it holds."""
+        if not self.safety:
+            self.notes += ("no safety checkpoint was taken: this cannot be undone, and head has not moved",)
+        elif self.needed:
+            context, missing = self.context, self.sink.missing_bytes
+            self.point = begin(context, self.workspace, self.directories, self.look, missing, self.request, self.plan)
+            self.look = self.point.live
+            self.plan = plan_for(self.request, self.look, context.store, self.target)
+
+    def _restoring(self) -> Restoring:
+        mirrors = bytes.fromhex(self.request.target.id)
+        return Restoring(
+            self.context,
+            self.row,
+            self.directories,
+            self.look,
+            self.plan,
+            self.target,
+            mirrors=mirrors,
+            point=self.point,
         )
-        left_alone, problems = restoring.run()
-        state = context.store.state()
-        head = workspace_row(state, workspace).head if point else row.head
-        report = _report(request, plan, head, context.clock.now() - started)
-        report = replace(report, git=moves, safety=noun_of(context, state, point.safety) if point else None)
-        return _finished(report, left_alone, problems + look.problems, notes)
+
+    def abandon(self) -> None:
+        """Close the intent of a change that was not begun: nothing is changed, so it must not stay open."""
+        if self.point is not None and not self.changing:
+            with contextlib.suppress(CasnapError):
+                self._restoring().end("failed")
+
+    def finish(self, started: int) -> RollbackReport:
+        """Make the changes, and tell what they came to."""
+        self.changing = True
+        left_alone, problems = self._restoring().run() if self.needed else ((), ())
+        state = self.context.store.state()
+        head = workspace_row(state, self.workspace).head if self.point else self.row.head
+        report = _report(self.request, self.plan, head, self.context.clock.now() - started)
+        if self.needed:
+            safety = noun_of(self.context, state, self.point.safety) if self.point else None
+            report = replace(report, git=self.moves, safety=safety)
+        return _finished(report, left_alone, problems + self.look.problems, self.notes)
 
 
 def _writer_notes(row: WorkspaceRow, look: LiveScan, plan: Plan) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.workspaces import around_and_inside
@@ -26,28 +27,42 @@ def peek_root(row: WorkspaceRow) -> Directories:
     return Directories(row.path)
 
 
+@dataclass(frozen=True, slots=True)
+class LockedRoot:
+    """A workspace's row and directory under every lock that a change of its files needs, and notes."""
+
+    row: WorkspaceRow
+    directories: Directories
+    notes: tuple[str, ...]
+
+
 @contextlib.contextmanager
-def locked_root(
-    context: Context, workspace: WorkspaceInfo, verb: str, *, required: bool = True
-) -> Iterator[tuple[WorkspaceRow, Directories, tuple[str, ...]]]:
-    """The workspace's row and directory under every lock that a change of its files needs, and notes.
+def locked_roots(
+    context: Context, workspaces: Sequence[WorkspaceInfo], verb: str, *, required: bool = True
+) -> Iterator[list[LockedRoot]]:
+    """Lock workspaces, those registered inside and around them, and their directories.
 
     A directory that is gone is made anew: its content is in the checkpoints. Unless ``required``, the store's
-    locks may be missing; the directory's own always holds.
+    locks may be missing; the directories' own always hold.
     """
     state = context.store.state()
-    ids = around_and_inside(state, workspace_row(state, workspace))
-    with workspace_lock(context, ids, verb, required=required):
-        row = workspace_row(context.store.state(), workspace)
-        notes = _make_if_gone(row)
-        with Directories(row.path) as directories:
-            if not directories.lock(context.policy.wait):
-                raise Busy(
-                    f"cannot {verb}: another program has locked the directory {workspace.path}",
-                    hint="wait for it to end, or give it longer with --wait SECONDS",
-                    details={"lock": workspace.path, "holder": "another program"},
-                )
-            yield row, directories, notes
+    ids = [id for workspace in workspaces for id in around_and_inside(state, workspace_row(state, workspace))]
+    with workspace_lock(context, ids, verb, required=required), contextlib.ExitStack() as opened:
+        yield [opened.enter_context(_locked_root(context, workspace, verb)) for workspace in workspaces]
+
+
+@contextlib.contextmanager
+def _locked_root(context: Context, workspace: WorkspaceInfo, verb: str) -> Iterator[LockedRoot]:
+    row = workspace_row(context.store.state(), workspace)
+    notes = _make_if_gone(row)
+    with Directories(row.path) as directories:
+        if not directories.lock(context.policy.wait):
+            raise Busy(
+                f"cannot {verb}: another program has locked the directory {workspace.path}",
+                hint="wait for it to end, or give it longer with --wait SECONDS",
+                details={"lock": workspace.path, "holder": "another program"},
+            )
+        yield LockedRoot(row, directories, notes)
 
 
 def _make_if_gone(row: WorkspaceRow) -> tuple[str, ...]:

@@ -100,6 +100,11 @@ def _require_allowed(path: bytes, store: bytes, home: bytes | None, allow_home: 
 
 def _neighbour_notes(context: Context, row: WorkspaceRow) -> tuple[str, ...]:
     notes = []
+    if (moved := gone_namesake(context, row.path)) is not None:
+        notes.append(
+            f"the workspace {moved.path} is gone; if it was moved here, forget this one, and then join its history "
+            f"with: casnap workspace move {moved.path} {escape(row.path)}"
+        )
     for other in all_workspaces(context):
         path = os.fsencode(other.path)
         if other.id == row.id:
@@ -129,6 +134,8 @@ def find(context: Context, path: str | bytes) -> WorkspaceInfo:
         _require_directory(directory)
     around = enclosing(context, directory)
     hint = f"use -w {around.path}" if around else f"register it with: casnap init -w {escape(directory)}"
+    if (moved := gone_namesake(context, directory)) is not None:
+        hint = f"if it was moved here from {moved.path}: casnap workspace move {moved.path} {escape(directory)}"
     raise NotFound(
         f"no workspace at {escape(directory)}: it is not registered" + (f", but {around.path} is" if around else ""),
         code="no-workspace",
@@ -148,6 +155,17 @@ def enclosing(context: Context, path: str | bytes) -> WorkspaceInfo | None:
         if parent == directory:
             return None
         directory = parent
+
+
+def gone_namesake(context: Context, directory: bytes) -> WorkspaceInfo | None:
+    """A registered workspace whose directory is gone, if there is just one that may have been moved here.
+
+    That it was is for the person to say: inodes are used again at once, and prove nothing.
+    """
+    gone = [found for found in all_workspaces(context) if not os.path.lexists(found.path)]
+    same = [found for found in gone if os.path.basename(os.fsencode(found.path)) == os.path.basename(directory)]
+    chosen = same or gone
+    return chosen[0] if len(chosen) == 1 and os.path.isdir(directory) else None
 
 
 def all_workspaces(context: Context) -> list[WorkspaceInfo]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint, Counts
@@ -23,6 +24,15 @@ class WorkspaceInfo:
 
     id: str
     path: str
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceStanding:
+    """A registered workspace, how many checkpoints it has, and whether its directory is ``gone``."""
+
+    workspace: WorkspaceInfo
+    checkpoints: int
+    gone: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +172,33 @@ class DeleteReport:
 
     deleted: tuple[Checkpoint, ...]
     head: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CleanupReport:
+    """Checkpoints that a rule let go, or (``dry_run``) would, newest first; how many with a step are kept."""
+
+    deleted: tuple[Checkpoint, ...]
+    kept: int
+    dry_run: bool
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogEntry:
+    """One operation: when, what, in which workspace, who asked, and which checkpoints it is about.
+
+    ``summary`` is for a person, ``facts`` are the fields of its line.
+    """
+
+    seq: int
+    time_ns: int
+    operation: str
+    workspace: WorkspaceInfo | None
+    by: tuple[str, ...]
+    checkpoints: tuple[str, ...]
+    summary: str
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

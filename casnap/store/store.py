@@ -25,7 +25,7 @@ from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.oplog import Oplog
 from casnap.store.packs import PackFiles
-from casnap.store.rows import Mark, PackRow, Place
+from casnap.store.rows import START, Mark, PackRow, Place
 from casnap.store.session import WriteSession
 from casnap.store.state import State
 
@@ -218,6 +218,14 @@ class Store:
                 if session is not None:
                     session.confirm()
         return self._state
+
+    def operations(self) -> Iterator[AnyOperation]:
+        """Every operation there has been, oldest first.
+
+        Raises:
+            Damage: the operation log cannot be read.
+        """
+        return (operation for operation, _ in self._oplog.lines(START))
 
     def keep(self, name: str, data: bytes) -> None:
         """Put a file into ``cache/``, whole or not at all; whether that worked is no matter."""

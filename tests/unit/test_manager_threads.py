@@ -13,7 +13,7 @@ import pytest
 
 import casnap.manager
 from casnap import Busy, CheckpointManager
-from casnap.engine.roots import locked_root
+from casnap.engine.roots import locked_roots
 from casnap.settings import load_settings, open_context
 from support.scanning import deadline
 
@@ -108,16 +108,16 @@ def test_a_child_does_not_keep_the_locks_of_its_parent(workspace: Path, manager:
     context = open_context(load_settings(wait=0))
     workspace_info = manager.status().workspace
     reader, writer = os.pipe()
-    with locked_root(context, workspace_info, "rollback"):
+    with locked_roots(context, [workspace_info], "rollback"):
         child = os.fork()
         if child == 0:
             os.close(writer)
             os.read(reader, 1)
             os._exit(0)
-        with pytest.raises(Busy), locked_root(open_context(load_settings(wait=0)), workspace_info, "rollback"):
+        with pytest.raises(Busy), locked_roots(open_context(load_settings(wait=0)), [workspace_info], "rollback"):
             pass
     try:
-        with locked_root(context, workspace_info, "rollback"):
+        with locked_roots(context, [workspace_info], "rollback"):
             pass
     finally:
         os.close(writer)

@@ -1,0 +1,102 @@
+"""``log``: what has been done, from the operation log itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from msgspec.structs import asdict
+
+from casnap.engine.context import Context
+from casnap.model.ids import SHORT_ID
+from casnap.model.operation import (
+    AnyOperation,
+    CheckpointMade,
+    CheckpointRenamed,
+    CheckpointsDeleted,
+    CheckpointsPinned,
+    CheckpointUndeleted,
+    RollbackBegun,
+    RollbackEnded,
+    StoreCreated,
+    Verified,
+    WorkspaceConfigured,
+    WorkspaceForgotten,
+    WorkspaceRegistered,
+)
+from casnap.model.report import LogEntry, WorkspaceInfo
+
+_HIDDEN = {"seq", "time", "prev", "by", "version", "workspace", "packs", "nonce"}
+
+
+def log(context: Context, workspace: WorkspaceInfo | None = None, *, limit: int | None = None) -> list[LogEntry]:
+    """The operations of a workspace, or all of them, newest first, at most ``limit``."""
+    paths = {row.id: row.path for row in context.store.state().workspaces()}
+    chosen: deque[LogEntry] = deque(maxlen=limit)
+    for operation in context.store.operations():
+        id = "" if isinstance(operation, StoreCreated) else operation.workspace
+        if workspace is None or id == workspace.id:
+            chosen.append(_entry(operation, id, paths.get(id, b"")))
+    return list(reversed(chosen))
+
+
+def _entry(operation: AnyOperation, id: str, path: bytes) -> LogEntry:
+    facts = {key: value for key, value in asdict(operation).items() if key not in _HIDDEN}
+    if isinstance(operation, StoreCreated):
+        facts = {}
+    return LogEntry(
+        seq=operation.seq,
+        time_ns=operation.time,
+        operation=str(operation.__struct_config__.tag),
+        workspace=None if not id else WorkspaceInfo(id, path.decode("utf-8", "surrogateescape")),
+        by=operation.by,
+        checkpoints=tuple(_checkpoints(operation)),
+        summary=" ".join(_words(operation)),
+        facts=facts,
+    )
+
+
+def _checkpoints(operation: AnyOperation) -> Iterator[str]:
+    match operation:
+        case CheckpointMade(id=id) | CheckpointUndeleted(id=id) | CheckpointRenamed(id=id) | Verified(id=id):
+            yield id
+        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids):
+            yield from ids
+        case RollbackBegun(safety=safety, target=target):
+            yield from (target, safety)
+        case RollbackEnded(late=late) if late:
+            yield late
+
+
+def _words(operation: AnyOperation) -> Iterator[str]:
+    """The operation for a person, in a few words."""
+    match operation:
+        case CheckpointMade():
+            yield f"step={operation.step} name={operation.name} id={operation.id[:SHORT_ID]}"
+            yield "+{} ~{} -{}".format(*operation.counts)
+        case RollbackBegun():
+            yield f"{operation.verb} to {operation.target[:SHORT_ID]} safety={operation.safety[:SHORT_ID]}"
+            yield from operation.paths
+        case RollbackEnded():
+            yield f"of {operation.begin}: {operation.result}"
+            if operation.late:
+                yield f"late={operation.late[:SHORT_ID]}"
+        case CheckpointsDeleted():
+            yield from (id[:SHORT_ID] for id in operation.ids)
+            if operation.rule:
+                yield f"({operation.rule})"
+        case CheckpointsPinned():
+            yield "pinned" if operation.pinned else "unpinned"
+            yield from (id[:SHORT_ID] for id in operation.ids)
+        case CheckpointUndeleted() | CheckpointRenamed():
+            yield f"{operation.id[:SHORT_ID]} name={operation.name or '(none)'}"
+        case Verified():
+            yield f"{operation.id[:SHORT_ID]}: {operation.result}"
+        case WorkspaceRegistered():
+            yield operation.path
+        case WorkspaceForgotten():
+            yield "with its checkpoints" if operation.drop else "its checkpoints stay"
+        case WorkspaceConfigured():
+            yield from (f"{key}={value or '(unset)'}" for key, value in operation.values.items())
+        case StoreCreated():
+            return
