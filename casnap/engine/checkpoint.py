@@ -69,12 +69,7 @@ def make_checkpoint(
         if not if_changed and not replace:  # an unchanged tree takes no name
             require_free_name(context.store.state(), row, wanted.name)
         with context.store.session() as session, Directories(row.path) as directories:
-            live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
-            try:
-                since = _since_head(context, row, live, session)
-            except Damage:  # head, or what the cache vouches for, is bad: reading everything writes it anew
-                live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=False)
-                since = since_head(context, row, live, session)
+            live, since = _look(context, row, directories, session, guard, full=full)
             if if_changed and since.unchanged:
                 return _unchanged(context, row, live, wanted)
             made = _commit(context, row, live, wanted, since.counts, session)
@@ -88,6 +83,23 @@ def make_checkpoint(
         left_out=live.left_out,
         first_look=None if row.head or row.last_step else _first_look(context, live),
     )
+
+
+def _look(
+    context: Context,
+    row: WorkspaceRow,
+    directories: Directories,
+    session: WriteSession,
+    guard: Callable[[int], None],
+    *,
+    full: bool,
+) -> tuple[LiveScan, Since]:
+    live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
+    try:
+        return live, _since_head(context, row, live, session)
+    except Damage:  # head, or what the cache vouches for, is bad: reading everything writes it anew
+        live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=False)
+        return live, since_head(context, row, live, session)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +132,7 @@ def _commit(
             workspace=row.id,
             id=key.id.hex(),
             step=step,
-            name=wanted.name or _automatic_name(live.found.ended, step),
+            name=wanted.name or automatic_name(live.found.ended, step),
             automatic=not wanted.name,
             pinned=wanted.pin,
             replaced=before.id.hex() if before else "",
@@ -262,7 +274,8 @@ def since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: Wri
         return Since(Counts(added=live.found.entries))
 
 
-def _automatic_name(ended: int, step: int) -> str:
+def automatic_name(ended: int, step: int) -> str:
+    """The name of a checkpoint that was given none; ``ended`` in nanoseconds since the epoch."""
     return f"ckpt-{dt.datetime.fromtimestamp(ended // NANOSECONDS, dt.UTC):%Y%m%dT%H%M%SZ}-{step}"
 
 

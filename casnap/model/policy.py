@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import fnmatch
+import functools
+import re
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 DEFAULT_COMPRESSION = 3
 DEFAULT_WAIT = 10.0
+DEFAULT_KEEP = 20
 GIB = 1 << 30
 SENSITIVE_PATTERNS = (".env", ".env.*", "*.pem", "id_*")
+
+
+class Sensitive(StrEnum):
+    """What becomes of files whose names say that they hold secrets."""
+
+    KEEP = "keep"
+    SKIP = "skip"
+    REDACT = "redact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +29,45 @@ class Selection:
 
     ``exclude`` is text in gitignore syntax, relative to the workspace's root; it outranks every file.
     ``use_gitignore`` makes ``.gitignore`` files count too, ``exclude_caches`` leaves out directories with a
-    valid CACHEDIR.TAG, and regular files of more than ``max_file_size`` bytes stay out.
+    valid CACHEDIR.TAG, and regular files of more than ``max_file_size`` bytes stay out. Without ``include_git``
+    every ``.git`` stays out. Unless ``one_file_system``, mounted directories are looked into.
+    ``sensitive`` is about regular files whose base name fits one of ``sensitive_patterns``.
     """
 
     exclude: bytes = b""
     use_gitignore: bool = False
     exclude_caches: bool = True
     max_file_size: int | None = None
+    include_git: bool = True
+    one_file_system: bool = True
+    sensitive: Sensitive = Sensitive.KEEP
+    sensitive_patterns: tuple[str, ...] = SENSITIVE_PATTERNS
+
+    def is_sensitive(self, name: bytes) -> bool:
+        """Whether a base name says that the file holds secrets, whatever is done with such files."""
+        return _matcher(self.sensitive_patterns).match(name) is not None
+
+
+@functools.lru_cache(maxsize=16)
+def _matcher(patterns: tuple[str, ...]) -> re.Pattern[bytes]:
+    """One expression for all patterns: it is asked of every file."""
+    globs = [fnmatch.translate(pattern) for pattern in patterns] or [r"(?!)"]
+    return re.compile("|".join(globs).encode("utf-8", "surrogateescape"))
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """Which checkpoints a cleanup without options of its own lets go.
+
+    Those beyond the newest ``keep`` and those older than ``max_age_ns`` nanoseconds; where both are set, those
+    that are both; where neither is, none. ``auto`` lets checkpoints clean up after themselves. With
+    ``keep_named`` a checkpoint that was given a name stays, as a pinned one always does.
+    """
+
+    keep: int | None = DEFAULT_KEEP
+    max_age_ns: int | None = None
+    auto: bool = False
+    keep_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +82,9 @@ class Policy:
     min_free: int | None = None
     compression: int = DEFAULT_COMPRESSION
     wait: float = DEFAULT_WAIT
-    sensitive_patterns: tuple[str, ...] = SENSITIVE_PATTERNS
     selection: Selection = field(default_factory=Selection)
     sqlite_consistent: bool = False
+    retention: Retention = field(default_factory=Retention)
 
     def reserve(self, disk_size: int) -> int:
         """Bytes that must stay free on a disk of ``disk_size`` bytes."""
