@@ -161,7 +161,7 @@ class CheckpointManager:
         """Delete all but the newest ``keep`` checkpoints; head and pinned ones stay beside these."""
         with self._lock:
             context, workspace = self._find()
-            return cleanup(context, workspace, rule_of(context, keep))
+            return cleanup(context, workspace, rule_of(context, workspace, keep))
 
     def recover(self, *, back: bool = False) -> RecoverReport:
         """Finish a rollback that was interrupted, or go ``back`` to before it; nothing to do is no error."""

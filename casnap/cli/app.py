@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import keyword
+import os
 import signal
 from difflib import get_close_matches
 from types import FrameType
@@ -39,8 +41,11 @@ VERBS = {
     "manifest": "Sums of all files of a checkpoint.",
     "log": "What was done, newest first.",
     "workspace": "List, move or look for protected directories.",
+    "config": "What casnap does where no option says it.",
+    "import": "Checkpoints from the history of another system.",
     "recover": "Finish a rollback that was interrupted.",
     "forget": "Stop protecting a directory; its files stay.",
+    "completion": "The script that completes in bash, zsh or fish.",
 }
 """Each verb and what its help says in one line; kept here so that help need not import them all."""
 
@@ -61,6 +66,9 @@ ALIASES = {
 }
 """Other names, most of them those that other tools use."""
 
+COMPLETE = "_CASNAP_COMPLETE"
+"""The variable by which a script of ``casnap completion`` asks; it holds ``<shell>_complete``."""
+
 
 class Program(click.Group):
     """The verbs, each imported when it is called."""
@@ -74,7 +82,8 @@ class Program(click.Group):
         name = ALIASES.get(cmd_name, cmd_name)
         if name not in VERBS:
             return None
-        module = importlib.import_module(f"casnap.cli.{name.replace('-', '_')}")
+        base = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
+        module = importlib.import_module(f"casnap.cli.{base}")
         command: click.Command = module.restore if cmd_name == "restore" else module.command
         return command
 
@@ -125,6 +134,10 @@ program.context_settings = {"help_option_names": ["-h", "--help"]}
 
 def run(arguments: list[str]) -> int:
     """Run one command line; the status to exit with. Nothing is raised."""
+    if asked := os.environ.get(COMPLETE):
+        from casnap.cli.completion import answer
+
+        return answer(program, asked)
     signal.signal(signal.SIGTERM, _terminate)
     words, paths = split_paths(arguments)
     session = Session(paths)

@@ -18,7 +18,7 @@ from casnap.model.tree import AnyEntry, Device, Directory, Fifo, File, OmitReaso
 
 Record = dict[str, Any]
 
-CHANGE_WORDS = {"A": "added", "M": "changed", "D": "removed", "T": "retyped"}
+CHANGE_WORDS = {"A": "added", "M": "changed", "D": "removed", "T": "retyped", "R": "renamed"}
 
 
 def dump(value: object) -> bytes:
@@ -96,7 +96,9 @@ def checkpoint_record(checkpoint: Checkpoint) -> Record:
         "deleted": checkpoint.deleted,
         "digest": checkpoint.digest,
         "origin": {field: getattr(origin, field) for field in origin.__struct_fields__},
-        "git": None if git is None else {"branch": git.branch, "commit": git.commit},
+        "git": None
+        if git is None
+        else {"branch": git.branch, "commit": git.commit, "detached": git.detached, "changed": git.changed},
         "counts": counts_record(checkpoint.counts),
         "skipped": checkpoint.skipped,
         "new_bytes": checkpoint.new_bytes,
@@ -116,8 +118,11 @@ def counts_record(counts: Counts) -> Record:
 
 def change_record(change: Change) -> Record:
     """A path that differs, with both of its entries."""
+    origin = change.renamed_from
+    renamed = {} if origin is None else {**_bytes_fields("renamed_from", origin), "similarity": change.similarity}
     return {
         **path_fields(change.path),
+        **renamed,
         "kind": change.kind.value,
         "change": CHANGE_WORDS[change.kind.value],
         "aspects": aspect_words(change.aspects),

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
-from casnap.cli.as_json import checkpoint_record, path_fields, problem_records, workspace_record
+from casnap.cli.as_json import checkpoint_record, failure_record, path_fields, problem_records, workspace_record
 from casnap.cli.options import agreed, flag, once, one_of, verb
+from casnap.cli.outcome import Failure, show_failures
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import checkpoint_line, left_out_text, path_text, problem_line, quantity, size, tag
 from casnap.engine.checkpoint import described, make_checkpoint, require_free
-from casnap.errors import Usage
+from casnap.errors import CasnapError, Usage
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo
 from casnap.model.revision import normalise_name
+from casnap.settings import Protected
 
 LOST = 3
 """Exit status: done, but something was lost from view that no rule excludes."""
@@ -51,6 +55,8 @@ def command(
     With --yes it may take more than half of the free space.
     """
     wanted = one_of("the name", ("NAME", name), ("-s", named))
+    if replace and wanted is None:
+        raise Usage("bad arguments: --replace without a name", hint="name it: casnap checkpoint NAME --replace")
     if wanted is not None:  # what is wrong with the request is said before anything is registered
         normalise_name(wanted)
     facts = _parse_metadata(metadata)
@@ -59,36 +65,48 @@ def command(
     if wanted is not None and len(places) > 1 and not (if_changed or replace):
         for place in places:  # all or none
             require_free(place.context, place.workspace, wanted)
-    reports = [
-        make_checkpoint(
-            place.context,
-            place.workspace,
-            name=wanted,
-            message=text,
-            metadata=facts,
-            if_changed=if_changed,
-            pin=pin,
-            replace=replace,
-            full=full,
-            yes=yes,
-        )
-        for place in places
-    ]
-    _show_all(session, [place.workspace for place in places], reports)
-    lost = any(report.problems or (session.options.strict and report.left_out) for report in reports)
-    return LOST if lost else 0
+    make = partial(
+        make_checkpoint,
+        name=wanted,
+        message=text,
+        metadata=facts,
+        if_changed=if_changed,
+        pin=pin,
+        replace=replace,
+        full=full,
+        yes=yes,
+    )
+    if len(places) > 1:
+        return _make_several(session, places, make)
+    report = make(places[0].context, places[0].workspace)
+    _show(session, places[0].workspace, report)
+    return _status(session, report)
 
 
-def _show_all(session: Session, workspaces: list[WorkspaceInfo], reports: list[CheckpointReport]) -> None:
-    if len(reports) == 1 or not session.as_json:
-        for workspace, report in zip(workspaces, reports, strict=True):
+def _make_several(session: Session, places: list[Protected], make: Callable[..., CheckpointReport]) -> int:
+    done: list[tuple[WorkspaceInfo, CheckpointReport]] = []
+    failed: list[Failure] = []
+    for place in places:
+        try:
+            done.append((place.workspace, make(place.context, place.workspace)))
+        except CasnapError as error:  # one workspace in trouble must not leave the others unprotected
+            failed.append((place.workspace, error))
+    if session.as_json:
+        records = [{"workspace": workspace_record(place), **_fields(report)} for place, report in done]
+        failures = [failure_record(place, error) for place, error in failed]
+        session.document("checkpoint", None, workspaces=records, failed=failures)
+    for workspace, report in done:
+        if session.as_json:
+            _talk_about(session, report)
+        else:
             _show(session, workspace, report)
-        return
-    done = zip(workspaces, reports, strict=True)
-    records = [{"workspace": workspace_record(place), **_fields(report)} for place, report in done]
-    session.document("checkpoint", None, workspaces=records)
-    for report in reports:
-        _talk_about(session, report)
+    show_failures(session, failed)
+    statuses = [error.exit_status for _, error in failed] + [_status(session, report) for _, report in done]
+    return next(filter(None, statuses), 0)
+
+
+def _status(session: Session, report: CheckpointReport) -> int:
+    return LOST if report.problems or (session.options.strict and report.left_out) else 0
 
 
 def _parse_metadata(text: str | None) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from casnap.model.age import parse_age
 
 
 @verb("cleanup")
-@click.option("--keep", type=click.IntRange(min=0), metavar="N", help="Those beyond the newest N go (20).")
+@once("--keep", metavar="N", type=click.IntRange(min=0), help="Those beyond the newest N go (20).")
 @once("--older-than", "age", metavar="AGE", help="Those older than this go: a number and s, m, h, d or w.")
 @flag("--dry-run", help="Only tell what would go.")
 @agreed
@@ -27,10 +27,11 @@ def command(session: Session, keep: int | None, age: str | None, dry_run: bool, 
     older = None if age is None else parse_age("--older-than", age)
     workspace = session.workspace()
     context = session.context()
-    rule = rule_of(context, keep, older)
+    rule = rule_of(context, workspace, keep, older)
+    words = rule.words or "no rule is set"
     if not dry_run and not yes and session.may_ask:
         ahead = cleanup(context, workspace, rule, dry_run=True)
-        question = f"Delete {quantity(len(ahead.deleted), 'checkpoint')} of {printable(workspace.path)} ({rule.words})?"
+        question = f"Delete {quantity(len(ahead.deleted), 'checkpoint')} of {printable(workspace.path)} ({words})?"
         session.confirm(question, yes=not ahead.deleted)
     report = cleanup(context, workspace, rule, dry_run=dry_run)
     if session.as_json:
@@ -46,5 +47,5 @@ def command(session: Session, keep: int | None, age: str | None, dry_run: bool, 
         for checkpoint in report.deleted:
             session.output.data(f"{'would delete' if dry_run else 'deleted'} {tag(checkpoint)}")
         done = "would go" if dry_run else "deleted"
-        session.output.talk(f"{quantity(len(report.deleted), 'checkpoint')} {done} ({rule.words}), {report.kept} kept")
+        session.output.talk(f"{quantity(len(report.deleted), 'checkpoint')} {done} ({words}), {report.kept} kept")
     return 0

@@ -9,19 +9,46 @@ Node = tuple[str, str | None, str]
 
 
 def graph_lines(nodes: Sequence[Node]) -> Iterator[str]:
-    """One line a node, each after those that descend from it; branches meet in lines of their own."""
-    shown = {id for id, _, _ in nodes}
-    lanes: list[str | None] = []  # what each column waits for
+    """The nodes, each after those that descend from it, one line each; lanes meet in lines of their own.
+
+    A lane whose parent is not among the nodes goes on to the end.
+    """
+    lanes: list[str] = []  # what each column waits for
     for id, parent, label in nodes:
         if id not in lanes:
             lanes.append(id)
         at = lanes.index(id)
-        for other in [column for column, waited in enumerate(lanes) if waited == id and column != at][::-1]:
-            yield "".join("/ " if column == other else "| " for column in range(other + 1)).rstrip()
-            del lanes[other]
         marks = ["*" if column == at else "|" for column in range(len(lanes))]
         yield f"{' '.join(marks)} {label}"
-        if parent in shown:
-            lanes[at] = parent
-        else:
+        if parent is None:
             del lanes[at]
+            if at < len(lanes):
+                yield _drawn(len(lanes), slanting=range(at, len(lanes)))
+        elif parent in lanes:
+            left, right = sorted((at, lanes.index(parent)))
+            lanes[left] = parent
+            del lanes[right]
+            yield from _joining(left, right, len(lanes))
+        else:
+            lanes[at] = parent
+
+
+def _joining(left: int, right: int, lanes: int) -> Iterator[str]:
+    """The lane ``right`` runs into ``left``, across those between them; ``lanes`` are left, the outer ones move up."""
+    if right == left + 1:
+        yield _drawn(lanes, slanting=range(left, lanes), upright=right)
+        return
+    yield _drawn(lanes, slanting=range(right - 1, lanes), upright=right, level=range(left + 1, right - 1))
+    yield _drawn(lanes, slanting=range(left, left + 1), upright=lanes)
+
+
+def _drawn(lanes: int, *, slanting: range, upright: int | None = None, level: range = range(0)) -> str:
+    """One line: a bar in the columns before ``upright``, and behind each column of ``slanting`` a slash."""
+    cells = [" "] * (2 * lanes + 1)
+    for column in range(slanting.start if upright is None else upright):
+        cells[2 * column] = "|"
+    for column in slanting:
+        cells[2 * column + 1] = "/"
+    for column in level:
+        cells[2 * column + 1] = "_"
+    return "".join(cells).rstrip()

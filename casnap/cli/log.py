@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from casnap.cli.as_json import dump, log_record
+from casnap.cli.as_json import checkpoint_record, dump, log_record
 from casnap.cli.graph import graph_lines
 from casnap.cli.options import flag, verb
 from casnap.cli.output import printable
@@ -33,6 +33,8 @@ def command(session: Session, everywhere: bool, graph: bool, limit: int | None) 
         return _show_graph(session, limit)
     view = () if everywhere else workspaces_in_view(session.settings, context, session.options.workspace)
     one = view if isinstance(view, WorkspaceInfo) else None
+    if one is not None:
+        session.echo(one)
     entries = log(context, one, limit=limit)
     if session.bare_array:
         session.output.bytes(dump([log_record(entry) for entry in entries]))
@@ -55,9 +57,11 @@ def _show_graph(session: Session, limit: int | None) -> int:
     session.echo(workspace)
     found = list_checkpoints(context, workspace, limit=limit)
     if session.as_json:
-        from casnap.cli.as_json import checkpoint_record
-
-        session.document("log", workspace, graph=[checkpoint_record(checkpoint) for checkpoint in found])
+        records = [checkpoint_record(checkpoint) for checkpoint in found]
+        if session.bare_array:
+            session.output.bytes(dump(records))
+        else:
+            session.document("log", workspace, graph=records)
         return 0
     labels = [(checkpoint.id, checkpoint.parent, checkpoint_mark(checkpoint)) for checkpoint in found]
     for line in graph_lines(labels):

@@ -6,7 +6,7 @@ import click
 
 from casnap.cli.as_json import checkpoint_record, path_fields
 from casnap.cli.options import flag, verb
-from casnap.cli.revisions import choose, find_typed
+from casnap.cli.revisions import choose
 from casnap.cli.session import Session
 from casnap.engine.cat import manifest
 from casnap.errors import Usage
@@ -25,7 +25,7 @@ def command(session: Session, revision: str | None, sha256: bool, b3: bool) -> i
     kind = "sha256" if sha256 else "b3"
     wanted = choose(revision=revision)
     workspace = session.workspace()
-    checkpoint = find_typed(session, workspace, wanted, revision, "manifest")
+    checkpoint = session.checkpoint(workspace, wanted)
     sums = manifest(session.context(), checkpoint, kind)
     if session.as_json:
         files = [{**path_fields(path), kind: digest} for path, digest in sums]
@@ -33,12 +33,14 @@ def command(session: Session, revision: str | None, sha256: bool, b3: bool) -> i
         return 0
     for path, digest in sums:
         session.output.bytes(_line(path, digest))
+        if session.output.is_closed:
+            break
     return 0
 
 
 def _line(path: bytes, digest: str) -> bytes:
     """A line as the tools of coreutils write it: a backslash in front says that the name is escaped."""
-    escaped = path
+    escaped = b"./-" if path == b"-" else path  # a dash alone is standard input to them
     for plain, written in _ESCAPES:
         escaped = escaped.replace(plain, written)
-    return (b"\\" if escaped != path else b"") + digest.encode() + b"  " + escaped + b"\n"
+    return (b"\\" if b"\\" in escaped else b"") + digest.encode() + b"  " + escaped + b"\n"

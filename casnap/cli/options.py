@@ -64,7 +64,7 @@ def global_options() -> list[click.Parameter]:
             ["--format"],
             type=click.Choice(["table", "json"]),
             **_kept,
-            help="json: as --json, on list the bare array.",
+            help="json: as --json, on list, log and workspace list the bare array.",
         ),
         click.Option(["-q", "--quiet"], is_flag=True, **_kept, help="Say nothing but what was asked for."),
         click.Option(["-v", "--verbose"], is_flag=True, **_kept, help="Name each path."),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from casnap.cli.as_json import rollback_fields, workspace_record
+from casnap.cli.as_json import failure_record, rollback_fields, workspace_record
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, path_text, plan_line, problem_line, quantity, tag
+from casnap.errors import CasnapError
 from casnap.model.ids import SHORT_ID
 from casnap.model.report import RollbackReport, WorkspaceInfo
 
@@ -22,20 +23,34 @@ def outcome_status(session: Session, report: RollbackReport) -> int:
     return 0 if whole else INCOMPLETE
 
 
-def show_rollbacks(session: Session, workspaces: list[WorkspaceInfo], reports: list[RollbackReport]) -> None:
-    """One rollback as :func:`show_rollback` does; several in one document."""
-    if len(reports) == 1:
-        show_rollback(session, "rollback", workspaces[0], reports[0])
-        return
-    done = list(zip(workspaces, reports, strict=True))
+Failure = tuple[WorkspaceInfo, CasnapError]
+"""A workspace, and what went wrong in it."""
+
+
+def show_rollbacks(
+    session: Session, done: list[tuple[WorkspaceInfo, RollbackReport]], failed: list[Failure], rest: list[WorkspaceInfo]
+) -> None:
+    """Rollbacks of several workspaces in one document; ``rest`` was not begun after one had failed."""
     if session.as_json:
         records = [{"workspace": workspace_record(place), **rollback_fields(report)} for place, report in done]
-        session.document("rollback", None, workspaces=records)
+        failures = [failure_record(place, error) for place, error in failed]
+        session.document("rollback", None, workspaces=records, failed=failures)
     for place, report in done:
         if not session.as_json:
             session.output.data(f"workspace {printable(place.path)}")
             _show_lines(session, report)
         talk_about(session, report)
+    show_failures(session, failed)
+    for place in rest:
+        session.output.warn(f"note: {printable(place.path)} is as it was")
+
+
+def show_failures(session: Session, failed: list[Failure]) -> None:
+    """What went wrong in some of several workspaces."""
+    for place, error in failed:
+        session.output.warn(f"error: {printable(place.path)}: {printable(error.message)}")
+        if error.hint:
+            session.output.warn(f"hint: {printable(error.hint)}")
 
 
 def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report: RollbackReport) -> None:

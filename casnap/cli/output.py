@@ -45,6 +45,10 @@ class _Stream:
             self._stream.reconfigure(errors=_ESCAPE)
 
     @property
+    def is_closed(self) -> bool:
+        return self._stream is None
+
+    @property
     def is_terminal(self) -> bool:
         return self._stream is not None and self._stream.isatty()
 
@@ -97,6 +101,11 @@ class Output:
     def bytes(self, data: bytes) -> None:
         """What was asked for, as it stands."""
         self._out.write_bytes(data)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nobody reads any more what is asked for."""
+        return self._out.is_closed
 
     def talk(self, line: str) -> None:
         """A line about what goes on; not said when quiet."""

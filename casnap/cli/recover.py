@@ -6,7 +6,7 @@ from typing import Any
 
 from casnap.cli.as_json import failure_record, rollback_fields, workspace_record
 from casnap.cli.options import agreed, flag, verb
-from casnap.cli.outcome import outcome_line, outcome_status, show_git, talk_about
+from casnap.cli.outcome import Failure, outcome_line, outcome_status, show_failures, show_git, talk_about
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.engine.recover import recover
@@ -29,7 +29,7 @@ def command(session: Session, everywhere: bool, back: bool, yes: bool) -> int:
         report = recover(session.context(), workspace, back=back)
         return _show(session, workspace, [report], [])
     done: list[RecoverReport] = []
-    failed: list[tuple[WorkspaceInfo, CasnapError]] = []
+    failed: list[Failure] = []
     for workspace in all_workspaces(session.context()):
         try:
             done.append(recover(session.context(), workspace, back=back))
@@ -42,7 +42,7 @@ def _show(
     session: Session,
     workspace: WorkspaceInfo | None,
     done: list[RecoverReport],
-    failed: list[tuple[WorkspaceInfo, CasnapError]],
+    failed: list[Failure],
 ) -> int:
     output = session.output
     if session.as_json:
@@ -57,10 +57,7 @@ def _show(
             show_git(session, report.rollback)
             output.data(f"{outcome_line(report.rollback)}  {place}")
         talk_about(session, report.rollback)
-    for where, error in failed:
-        output.warn(f"error: {printable(where.path)}: {printable(error.message)}")
-        if error.hint:
-            output.warn(f"hint: {printable(error.hint)}")
+    show_failures(session, failed)
     statuses = [error.exit_status for _, error in failed]
     statuses += [outcome_status(session, report.rollback) for report in done if report.rollback is not None]
     return next(filter(None, statuses), 0)

@@ -9,7 +9,7 @@ from functools import partial
 import click
 
 from casnap.cli.options import agreed, flag, once, verb
-from casnap.cli.outcome import outcome_status, show_rollbacks
+from casnap.cli.outcome import outcome_status, show_rollback, show_rollbacks
 from casnap.cli.output import printable
 from casnap.cli.restore_to import run_restore_to
 from casnap.cli.revisions import choose, find_typed
@@ -77,15 +77,22 @@ def _roll_back(session: Session, found: list[tuple[WorkspaceInfo, Checkpoint]], 
         way_back = "a safety checkpoint is taken first"
         if not options.safety:
             way_back = "WITHOUT a safety checkpoint: no way back"
-        plans = zip(found, run(preview=True), strict=True)
+        plans = zip(found, run(preview=True)[0], strict=True)
         what = "; ".join(
             f"{printable(workspace.path)} back to {tag(checkpoint)}: {counts_text(plan.counts)} paths"
             for (workspace, checkpoint), plan in plans
         )
         session.confirm(f"Roll {what}, {way_back}. Go on?", yes=yes)
-    reports = run(preview=options.preview, safety=options.safety)
-    show_rollbacks(session, [workspace for workspace, _ in found], reports)
-    return next(filter(None, (outcome_status(session, report) for report in reports)), 0)
+    reports, error = run(preview=options.preview, safety=options.safety)
+    workspaces = [workspace for workspace, _ in found]
+    if len(found) == 1:
+        show_rollback(session, "rollback", workspaces[0], reports[0])
+    else:
+        after = len(reports)
+        failed = [(workspaces[after], error)] if error else []
+        show_rollbacks(session, list(zip(workspaces, reports, strict=False)), failed, workspaces[after + 1 :])
+    statuses = [error.exit_status if error else 0, *(outcome_status(session, report) for report in reports)]
+    return next(filter(None, statuses), 0)
 
 
 restore = copy.copy(command)

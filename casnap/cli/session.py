@@ -6,13 +6,14 @@ mistakes are answered at once.
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from casnap.cli.output import Output, printable
-from casnap.errors import CasnapError, Usage
+from casnap.errors import CasnapError, NoStore, Usage
 
 if TYPE_CHECKING:
     from casnap.cli.progress import TerminalProgress
@@ -112,8 +113,24 @@ class Session:
         return self._context
 
     def protect_all(self) -> list[Protected]:
-        """Register each workspace that was named, or the one around here."""
-        return [self._protect(given) for given in self.options.workspaces or (None,)]
+        """Register each workspace that was named, or the one around here; none when one of them cannot be."""
+        given = self.options.workspaces
+        if len(given) > 1:
+            self._require_places(given)
+        found = [self._protect(place) for place in given or (None,)]
+        return list({one.workspace.id: one for one in found}.values())  # two spellings of one are one
+
+    def _require_places(self, given: tuple[str, ...]) -> None:
+        from casnap.engine.workspaces import canonical, is_registered, require_place
+
+        try:
+            context: Context | None = self.context()
+        except NoStore:
+            context = None
+        store, home = os.fsencode(self.settings.store), self.settings.home
+        for place in given:
+            if context is None or not is_registered(context, place):
+                require_place(canonical(place), store=store, home=home, allow_home=False)
 
     def protect(self, *, allow_home: bool = False) -> Protected:
         """Register the workspace, making the store where there is none."""
@@ -136,7 +153,8 @@ class Session:
 
     def workspaces(self) -> list[WorkspaceInfo]:
         """The registered workspaces that were named, or the one around here."""
-        return [self._workspace(given) for given in self.options.workspaces or (None,)]
+        found = [self._workspace(given) for given in self.options.workspaces or (None,)]
+        return list({one.id: one for one in found}.values())
 
     def _workspace(self, given: str | None) -> WorkspaceInfo:
         from casnap.settings import resolve_workspace
@@ -155,6 +173,8 @@ class Session:
             return None
         from casnap.settings import paths_within
 
+        if len(self.options.workspaces) > 1:
+            raise Usage("bad arguments: paths of several workspaces", hint="give one -w, and what follows -- is in it")
         exact = self.options.workspace is not None
         return paths_within(self.settings, workspace, self.raw_paths, exact=exact)
 

@@ -13,9 +13,9 @@ from casnap.cli.options import flag, verb
 from casnap.cli.output import printable
 from casnap.cli.revisions import choose, find_typed
 from casnap.cli.session import Session
-from casnap.cli.text import block, counts_text, entry_line, moment, path_text, reason_text, size
+from casnap.cli.text import block, counts_text, entry_line, moment, path_text, quantity, reason_text, size
 from casnap.engine.history import entries
-from casnap.model.checkpoint import Checkpoint
+from casnap.model.checkpoint import Checkpoint, GitState
 from casnap.model.tree import Omitted
 
 
@@ -63,9 +63,7 @@ def _lines(checkpoint: Checkpoint, omitted: list[tuple[bytes, Omitted]]) -> Iter
         "changes": [counts_text(checkpoint.counts)],
         "new": [size(checkpoint.new_bytes)],
         "origin": [printable(", ".join(who))],
-        "git": [
-            printable(f"{checkpoint.git.branch or '(detached)'} {checkpoint.git.commit}") if checkpoint.git else ""
-        ],
+        "git": [_git_text(checkpoint.git)] if checkpoint.git else [],
         "metadata": [printable(json.dumps(checkpoint.metadata, ensure_ascii=False))] if checkpoint.metadata else [],
         "left out": [f"{path_text(path)} ({reason_text(entry.reason)})" for path, entry in omitted],
         "message": [printable(line) for line in checkpoint.message.splitlines()],
@@ -73,3 +71,8 @@ def _lines(checkpoint: Checkpoint, omitted: list[tuple[bytes, Omitted]]) -> Iter
     for title, values in fields.items():
         if any(values):
             yield from block(title, values)
+
+
+def _git_text(git: GitState) -> str:
+    text = f"{git.branch or '(detached)'} {git.commit or '(no commit yet)'}"
+    return printable(text) + (f", {quantity(git.changed, 'changed path')}" if git.changed is not None else "")

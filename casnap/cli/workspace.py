@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
@@ -31,14 +32,19 @@ def command(session: Session, words: tuple[str, ...]) -> int:
         raise Usage(f"bad arguments: {' '.join(words)}", hint=f"say {_ACTIONS}")
     workspace = move(session.context(), *map(os.fsencode, words[1:]), home=session.settings.home)
     if session.as_json:
-        session.document("workspace", workspace, workspaces=[])
+        moved = [_record(one) for one in standings(session.context()) if one.workspace.id == workspace.id]
+        session.document("workspace", workspace, workspaces=moved)
     else:
         session.output.data(f"moved to {printable(workspace.path)} id={workspace.id}")
     return 0
 
 
+def _record(one: WorkspaceStanding) -> dict[str, Any]:
+    return {**workspace_record(one.workspace), "checkpoints": one.checkpoints, "gone": one.gone}
+
+
 def _show(session: Session, found: list[WorkspaceStanding]) -> int:
-    records = [{**workspace_record(one.workspace), "checkpoints": one.checkpoints, "gone": one.gone} for one in found]
+    records = [_record(one) for one in found]
     if session.bare_array:
         session.output.bytes(dump(records))
     elif session.as_json:

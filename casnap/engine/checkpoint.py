@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import fnmatch
-import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from casnap.engine.target_rules import rules_differ
 from casnap.errors import Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
+from casnap.model.objects import ObjectSource
 from casnap.model.operation import AnyOperation, CheckpointMade
 from casnap.model.paths import split
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
@@ -72,16 +71,16 @@ def make_checkpoint(
             live, since = _look(context, row, directories, session, guard, full=full)
             if if_changed and since.unchanged:
                 return _unchanged(context, row, live, wanted)
-            made = _commit(context, row, live, wanted, since.counts, session)
+            made, moved = _commit(context, row, live, wanted, since.counts, session)
             save_cache(context, row, live, mirrors=made)
     return CheckpointReport(
         checkpoint=noun_of(context, context.store.state(), made),
         created=True,
         seconds=_elapsed(context, live),
         problems=live.problems,
-        notes=live.notes + _notes(row, since),
+        notes=live.notes + _notes(row, since) + moved,
         left_out=live.left_out,
-        first_look=None if row.head or row.last_step else _first_look(context, live),
+        first_look=None if row.head or row.last_step else _first_look(context, row, live),
     )
 
 
@@ -115,14 +114,17 @@ class _Wanted:
 
 def _commit(
     context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted, counts: Counts, session: WriteSession
-) -> bytes:
-    key, data = encode_checkpoint(checkpoint_object(context, row, live, wanted.message, wanted.metadata))
+) -> tuple[bytes, tuple[str, ...]]:
+    """The id of the checkpoint that is made, and what there is to say about its name."""
+    key, data = encode_checkpoint(checkpoint_object(context, row, live, session, wanted.message, wanted.metadata))
     session.put(key, data)
+    moved: list[str] = []
 
     def build(state: State, commit: Commit) -> AnyOperation:
         if not wanted.replace:
             require_free_name(state, row, wanted.name)
         before = state.named(row.id, wanted.name)
+        moved[:] = [f"the name {wanted.name} was moved here from step {before.step}"] if before else []
         step = (state.workspace(row.id) or row).last_step + 1
         return CheckpointMade(
             seq=commit.seq,
@@ -144,13 +146,18 @@ def _commit(
         )
 
     context.store.commit(build, session, last=True)
-    return key.id
+    return key.id, tuple(moved)
 
 
 def _unchanged(context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted) -> CheckpointReport:
-    note = "unchanged since head: nothing was made" + (f", {wanted.name} names nothing" if wanted.name else "")
-    head = noun_of(context, context.store.state(), row.head)
-    return CheckpointReport(head, False, _elapsed(context, live), live.problems, (note,), left_out=live.left_out)
+    state = context.store.state()
+    note = "unchanged since head: nothing was made"
+    if wanted.name:
+        stays = state.named(row.id, wanted.name) is not None
+        note += f", {wanted.name} {'stays where it was' if stays else 'names nothing'}"
+    head = noun_of(context, state, row.head)
+    notes = (note, *live.notes)
+    return CheckpointReport(head, False, _elapsed(context, live), live.problems, notes, left_out=live.left_out)
 
 
 def as_text(message: str) -> str:
@@ -178,9 +185,9 @@ def described(metadata: dict[str, Any] | None) -> str:
 
 
 def checkpoint_object(
-    context: Context, row: WorkspaceRow, live: LiveScan, message: str, metadata: str
+    context: Context, row: WorkspaceRow, live: LiveScan, source: ObjectSource, message: str, metadata: str
 ) -> CheckpointObject:
-    """What a checkpoint of ``live`` with head as its parent records."""
+    """What a checkpoint of ``live``, its objects in ``source``, with head as its parent records."""
     return CheckpointObject(
         workspace=row.id,
         root=live.root,
@@ -190,7 +197,7 @@ def checkpoint_object(
         scan_started=live.found.started,
         scan_ended=live.found.ended,
         origin=context.origin,
-        git=git_state(row.path),
+        git=git_state(row.path, live.entry, source),
         rules=live.found.rules,
         links=live.links,
     )
@@ -218,7 +225,7 @@ def require_free_name(state: State, row: WorkspaceRow, name: str) -> None:
         raise Refused(
             f"cannot name the checkpoint {name}: step {taken.step} has that name",
             code="name-taken",
-            hint=f"choose another name, or move it with --replace; casnap rename {name} frees it",
+            hint=f"choose another name; casnap rename {name} frees it, and casnap checkpoint --replace moves it",
         )
 
 
@@ -286,10 +293,10 @@ def _notes(row: WorkspaceRow, since: Since) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _first_look(context: Context, live: LiveScan) -> FirstLook:
-    names = (os.fsdecode(split(path)[1]) for path, signature in live.signatures.items() if stat.S_ISREG(signature.mode))
-    patterns = context.policy.sensitive_patterns
-    secrets = sum(any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns) for name in names)
+def _first_look(context: Context, row: WorkspaceRow, live: LiveScan) -> FirstLook:
+    selection = context.policy_in(row).selection
+    names = (split(path)[1] for path, signature in live.signatures.items() if stat.S_ISREG(signature.mode))
+    secrets = sum(map(selection.is_sensitive, names))
     return FirstLook(tuple(live.ahead.largest_directories(LARGEST)), secrets)
 
 

@@ -5,15 +5,21 @@ The order of the operation log counts, not the wall clock alone: the newest chec
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.history import noun_of
+from casnap.model.age import age_text
+from casnap.model.checkpoint import Checkpoint
 from casnap.model.operation import AnyOperation, CheckpointsDeleted
 from casnap.model.report import CleanupReport, WorkspaceInfo
 from casnap.store.state import CheckpointRow, State, WorkspaceRow
 from casnap.store.store import Commit
+
+IDS_IN_LINE = 10_000
+"""How many checkpoints one line of the operation log lets go: it may have a mebibyte, 67 bytes an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +35,17 @@ class Rule:
 
     @property
     def words(self) -> str:
-        """The rule as the operation log records it."""
+        """The rule as the operation log records it; empty for one that lets nothing go."""
         parts = [] if self.keep is None else [f"keep {self.keep}"]
-        parts += [] if self.older_than_ns is None else [f"older than {self.older_than_ns // 10**9} s"]
-        return ", ".join(parts)
+        parts += [] if self.older_than_ns is None else [f"older than {age_text(self.older_than_ns)}"]
+        return " and ".join(parts)
 
 
-def rule_of(context: Context, keep: int | None = None, older_than_ns: int | None = None) -> Rule:
-    """The rule that options ask for; without any, the configured one."""
-    retention = context.policy.retention
+def rule_of(
+    context: Context, workspace: WorkspaceInfo, keep: int | None = None, older_than_ns: int | None = None
+) -> Rule:
+    """The rule that options ask for; without any, the one that is configured for the workspace."""
+    retention = context.policy_in(workspace_row(context.store.state(), workspace)).retention
     if keep is None and older_than_ns is None:
         keep, older_than_ns = retention.keep, retention.max_age_ns
     return Rule(keep, older_than_ns, retention.keep_named)
@@ -49,78 +57,83 @@ def cleanup(context: Context, workspace: WorkspaceInfo, rule: Rule, *, dry_run: 
     What ``undo`` and ``recover`` need is never among it. With ``dry_run`` it is only told.
     """
     if dry_run:
-        state = context.store.state()
-        chosen = chosen_by(rule, state, workspace_row(state, workspace), context.clock.now())
-        return _report(context, state, workspace, chosen, rule, dry_run=True)
-    chosen = []
+        return _look(context, workspace, rule)
+    with workspace_lock(context, [workspace.id], "cleanup"):  # nothing that the rule looks at changes meanwhile
+        ahead = _look(context, workspace, rule)
+        ids = [checkpoint.id for checkpoint in reversed(ahead.deleted)]  # oldest first: cut short, it is a lesser rule
+        for start in range(0, len(ids), IDS_IN_LINE):
+            chosen = ids[start : start + IDS_IN_LINE]
+            _delete(context, workspace, rule, chosen, last=start + len(chosen) == len(ids))
+    return dataclasses.replace(ahead, deleted=_as_deleted(ahead.deleted), dry_run=False)
 
+
+def _delete(context: Context, workspace: WorkspaceInfo, rule: Rule, ids: Sequence[str], *, last: bool) -> None:
     def build(state: State, commit: Commit) -> AnyOperation:
-        row = workspace_row(state, workspace)
-        chosen[:] = chosen_by(rule, state, row, commit.time)
         return CheckpointsDeleted(
             seq=commit.seq,
             time=commit.time,
             prev=commit.prev,
             by=context.by,
-            workspace=row.id,
-            ids=tuple(found.id.hex() for found in chosen),
+            workspace=workspace_row(state, workspace).id,
+            ids=tuple(ids),
             rule=rule.words,
         )
 
-    with workspace_lock(context, [workspace.id], "cleanup"):
-        state = context.store.state()
-        if chosen_by(rule, state, workspace_row(state, workspace), context.clock.now()):
-            state = context.store.commit(build, last=True)
-    return _report(context, state, workspace, chosen, rule, dry_run=False)
+    context.store.commit(build, last=last)
+
+
+def _as_deleted(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
+    """Checkpoints, newest first, as they are when all of them are deleted.
+
+    One look at each: asked for one by one, the ancestors of a thousand are a thousand each.
+    """
+    parents: dict[str, str | None] = {}
+    for checkpoint in reversed(checkpoints):
+        parent = checkpoint.parent
+        parents[checkpoint.id] = parents.get(parent, parent) if parent else None
+    return tuple(dataclasses.replace(one, deleted=True, parent=parents[one.id]) for one in checkpoints)
 
 
 def chosen_by(rule: Rule, state: State, workspace: WorkspaceRow, now: int) -> list[CheckpointRow]:
     """The checkpoints that a rule lets go at the time ``now``, newest first."""
     rows = [row for row in state.history(workspace.id) if not row.deleted]
     steps = sorted((row for row in rows if not row.safety), key=lambda row: row.step, reverse=True)
-    gone = _beyond(rule, workspace, steps, now)
-    oldest = min((row.seq for row in steps if row not in gone), default=0)
     needed = _needed(workspace)
+    gone = {row.id: row for row in steps if _may_go(rule, workspace, needed, row)}
+    free = list(gone)
+    if rule.keep is not None:
+        gone = {id: gone[id] for id in free[rule.keep :]}
+    if rule.older_than_ns is not None:
+        gone = {id: row for id, row in gone.items() if row is not steps[0] and now - row.time > rule.older_than_ns}
+    if rule.keep is None and rule.older_than_ns is None:
+        gone = {}
+    oldest = min((row.seq for row in steps if row.id not in gone), default=0)
     outdated = [row for row in rows if row.safety and row.seq < oldest and not row.pinned and row.id not in needed]
-    return sorted((*gone, *outdated), key=lambda row: row.seq, reverse=True)
+    return sorted((*gone.values(), *outdated), key=lambda row: row.seq, reverse=True)
 
 
-def _beyond(rule: Rule, workspace: WorkspaceRow, steps: Sequence[CheckpointRow], now: int) -> list[CheckpointRow]:
-    needed = _needed(workspace) | {workspace.head}
-    free = [row for row in steps if not row.pinned and row.id not in needed and not (rule.keep_named and _named(row))]
-    beyond = [] if rule.keep is None else free[rule.keep :]
-    if rule.older_than_ns is None:
-        return beyond
-    older = [row for row in free if row is not steps[0] and now - row.time > rule.older_than_ns]
-    return older if rule.keep is None else [row for row in beyond if row in older]
-
-
-def _named(row: CheckpointRow) -> bool:
-    return bool(row.name) and not row.automatic
+def _may_go(rule: Rule, workspace: WorkspaceRow, needed: set[bytes], row: CheckpointRow) -> bool:
+    named = bool(row.name) and not row.automatic
+    return not (row.pinned or row.id == workspace.head or row.id in needed or (rule.keep_named and named))
 
 
 def _needed(workspace: WorkspaceRow) -> set[bytes]:
     """What undo and recover lead to."""
     needed = {workspace.undo.safety, workspace.undo.head} if workspace.undo else set()
     for begun in workspace.open:
-        needed |= {begun.safety, begun.target, begun.undo.safety, begun.undo.head}
+        needed |= {begun.safety, begun.target, begun.head_after, begun.undo.safety, begun.undo.head}
     return needed - {b""}
 
 
-def _report(
-    context: Context,
-    state: State,
-    workspace: WorkspaceInfo,
-    chosen: Sequence[CheckpointRow],
-    rule: Rule,
-    *,
-    dry_run: bool,
-) -> CleanupReport:
-    gone = {row.id for row in chosen}
-    left = [row for row in state.history(workspace.id) if not row.deleted and row.id not in gone]
+def _look(context: Context, workspace: WorkspaceInfo, rule: Rule) -> CleanupReport:
+    state = context.store.state()
+    row = workspace_row(state, workspace)
+    chosen = chosen_by(rule, state, row, context.clock.now())
+    going = {one.id for one in chosen}
+    left = [one for one in state.history(row.id) if not one.deleted and one.id not in going]
     return CleanupReport(
-        deleted=tuple(noun_of(context, state, row.id) for row in chosen),
-        kept=sum(not row.safety for row in left),
-        dry_run=dry_run,
+        deleted=tuple(noun_of(context, state, one.id) for one in chosen),
+        kept=sum(not one.safety for one in left),
+        dry_run=True,
         rule=rule.words,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from casnap.errors import NotFound, StorageFailed
@@ -17,7 +17,11 @@ from casnap.store.store import Store
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """``boot`` identifies the running kernel's boot; ``origin`` says who asks."""
+    """``boot`` identifies the running kernel's boot; ``origin`` says who asks.
+
+    ``policy`` is that of the store; a workspace's own is :meth:`policy_in`. ``policies`` makes it of what the
+    workspace has in the store; without it, all have the same.
+    """
 
     store: Store
     policy: Policy
@@ -25,6 +29,15 @@ class Context:
     origin: Origin
     boot: str
     progress: Progress = field(default_factory=Silent)
+    policies: Callable[[tuple[tuple[str, str], ...]], Policy] | None = None
+
+    def policy_in(self, row: WorkspaceRow) -> Policy:
+        """The policy in a workspace.
+
+        Raises:
+            Usage: what is set for it makes no sense.
+        """
+        return self.policy if self.policies is None or not row.settings else self.policies(row.settings)
 
     def holder(self, verb: str) -> str:
         """What is written into a lock for others to read."""

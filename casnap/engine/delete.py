@@ -10,7 +10,7 @@ from casnap.errors import NotFound, Refused
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.operation import AnyOperation, CheckpointsDeleted, CheckpointUndeleted
 from casnap.model.report import DeleteReport, UndeleteReport, WorkspaceInfo
-from casnap.store.state import State
+from casnap.store.state import CheckpointRow, State
 from casnap.store.store import Commit
 
 
@@ -40,11 +40,24 @@ def delete(context: Context, workspace: WorkspaceInfo, checkpoints: Sequence[Che
 
 
 def _require_deletable(state: State, checkpoint: Checkpoint) -> None:
+    if live_row(state, checkpoint).pinned:
+        raise Refused(
+            f"cannot delete {checkpoint.label}: it is pinned",
+            code="pinned",
+            hint=f"let it go first with: casnap unpin {checkpoint.label}",
+        )
+
+
+def live_row(state: State, checkpoint: Checkpoint) -> CheckpointRow:
+    """The row of a checkpoint that was there when it was asked for.
+
+    Raises:
+        NotFound: it has been deleted meanwhile.
+    """
     row = state.checkpoint(bytes.fromhex(checkpoint.id))
     if row is None or row.deleted:
         raise NotFound(f"no checkpoint {checkpoint.label}: it is deleted already", code="no-such-checkpoint")
-    if row.pinned:
-        raise Refused(f"cannot delete {checkpoint.label}: it is pinned", code="pinned")
+    return row
 
 
 def undelete(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint) -> UndeleteReport:

@@ -2,31 +2,108 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import stat
+from collections.abc import Callable, Iterable
 
+from casnap.engine.content import pieces
+from casnap.engine.git_index import IndexEntry, parse_index
+from casnap.errors import Damage
 from casnap.model.checkpoint import GitState
+from casnap.model.objects import ObjectSource
 from casnap.model.paths import escape
+from casnap.model.tree import AnyEntry, File, Omitted, Symlink
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
 _BRANCH = "refs/heads/"
 _MOST = 1 << 20
+_GITLINK = 0o160000
+
+INDEX_MOST = 256 << 10
+"""Bytes of the longest index that is compared: some 2,500 files, a few milliseconds."""
+
+CONTENT_MOST = 16 << 20
+"""Bytes of files that are read for that at most."""
+
+Look = Callable[[bytes], AnyEntry | None]
 
 
-def git_state(root: bytes) -> GitState | None:
-    """Branch and commit of the work tree at ``root``; None where there is none, or it cannot be read."""
+def git_state(root: bytes, entry: Look, source: ObjectSource) -> GitState | None:
+    """Branch and commit of the work tree at ``root``, and how many tracked files are otherwise than staged.
+
+    ``entry`` gives what was found at a path, its content being in ``source``.
+
+    None where there is none, or it cannot be read.
+    """
     directory = _git_directory(os.path.join(root, b".git"))
     if directory is None:
         return None
     head = _read(os.path.join(directory, b"HEAD"))
     if head is None:
         return None
+    changed = _changed(directory, entry, source)
     if not head.startswith("ref:"):
-        return GitState(branch="", commit=head) if _COMMIT.match(head) else None
+        return GitState(branch="", commit=head, changed=changed) if _COMMIT.match(head) else None
     ref = head.removeprefix("ref:").strip()
     common = _read(os.path.join(directory, b"commondir"))
     shared = os.path.join(directory, os.fsencode(common)) if common else directory
-    return GitState(branch=escape(os.fsencode(ref.removeprefix(_BRANCH))), commit=_commit_of(shared, ref))
+    branch = escape(os.fsencode(ref.removeprefix(_BRANCH)))
+    return GitState(branch=branch, commit=_commit_of(shared, ref), changed=changed)
+
+
+def _changed(directory: bytes, found: Look, source: ObjectSource) -> int | None:
+    """How many tracked files differ from the index, where telling takes little time."""
+    index = os.path.join(directory, b"index")
+    data, written = _read_bytes(index, INDEX_MOST + 1), _mtime_ns(index)
+    if data is None or len(data) > INDEX_MOST or "sha256" in (_read(os.path.join(directory, b"config")) or ""):
+        return None
+    differing, looked = set(), 0
+    try:
+        for entry in parse_index(data):
+            file = found(entry.path)
+            if _stat_is_staged(entry, file, written):
+                continue
+            looked += file.size if isinstance(file, File) else 0
+            if looked > CONTENT_MOST:
+                return None
+            if entry.merging or not _is_staged(entry, file, source):
+                differing.add(entry.path)
+    except (ValueError, Damage):
+        return None
+    return len(differing)
+
+
+def _stat_is_staged(entry: IndexEntry, file: AnyEntry | None, written: int) -> bool:
+    """Whether size and time are what git noted, and not so young that an edit may have followed unseen."""
+    return (
+        isinstance(file, File)
+        and file.mtime_ns < written
+        and (file.mtime_s, file.mtime_frac, file.size) == (entry.mtime_s, entry.mtime_frac, entry.size)
+        and entry.size > 0
+        and bool(file.mode & stat.S_IXUSR) == bool(entry.mode & stat.S_IXUSR)
+        and not entry.merging
+    )
+
+
+def _is_staged(entry: IndexEntry, file: AnyEntry | None, source: ObjectSource) -> bool:
+    if stat.S_IFMT(entry.mode) == _GITLINK or isinstance(file, Omitted):
+        return True  # a submodule, or not looked at
+    if isinstance(file, Symlink):
+        return stat.S_ISLNK(entry.mode) and _blob((file.target,), len(file.target)) == entry.blob
+    if not isinstance(file, File) or not stat.S_ISREG(entry.mode):
+        return False
+    executable = bool(file.mode & stat.S_IXUSR) == bool(entry.mode & stat.S_IXUSR)
+    return executable and _blob(pieces(source, file), file.size) == entry.blob
+
+
+def _blob(data: Iterable[bytes], size: int) -> bytes:
+    """The name that git gives to a file's content."""
+    hasher = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
+    for piece in data:
+        hasher.update(piece)
+    return hasher.digest()
 
 
 def _git_directory(path: bytes) -> bytes | None:
@@ -51,14 +128,26 @@ def _commit_of(directory: bytes, ref: str) -> str:
     return ""
 
 
+def _mtime_ns(path: bytes) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0
+
+
 def _read(path: bytes) -> str | None:
     """A small regular file's text, or None."""
+    data = _read_bytes(path, _MOST)
+    return None if data is None else data.decode("utf-8", "surrogateescape").strip()
+
+
+def _read_bytes(path: bytes, most: int) -> bytes | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:
-        return os.read(fd, _MOST).decode("utf-8", "surrogateescape").strip()
+        return os.read(fd, most)
     except OSError:
         return None
     finally:

@@ -18,8 +18,8 @@ from casnap.model.paths import components, escape, is_within, join, split
 from casnap.model.plan import Plan
 from casnap.model.report import GitMove
 from casnap.model.tree import NANOSECONDS, Directory, File, OmitReason
-from casnap.workspace.omissions import GIT_DIRECTORY
 from casnap.workspace.reader import open_file
+from casnap.workspace.rules import GIT_DIRECTORY
 
 LOCK_IS_FRESH = 600 * NANOSECONDS
 """A git lock that is younger means that git is at work."""

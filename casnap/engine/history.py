@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import string
 import unicodedata
@@ -11,9 +12,10 @@ from typing import NoReturn
 from casnap.codec.checkpoints import decode_checkpoint
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context, workspace_row
-from casnap.errors import Damage, NotFound
+from casnap.errors import CasnapError, Damage, NotFound
 from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, Origin, format_instant
 from casnap.model.ids import ID_SIZE, MIN_PREFIX, ObjectKey, ObjectKind, short
+from casnap.model.operation import CheckpointsDeleted
 from casnap.model.report import WorkspaceInfo
 from casnap.model.revision import At, Head, Latest, Revision, Step, Word
 from casnap.model.tree import AnyEntry
@@ -165,15 +167,15 @@ class _Resolver:
         return max(rows, key=lambda row: row.step) if rows else self._none_yet()
 
     def _at(self, instant: int) -> CheckpointRow:
-        oldest = None
-        for row in self._rows():
-            if row.deleted or row.safety:
-                continue
-            oldest = as_noun(self.context, self.state, row).created_ns
-            if oldest <= instant:
-                return row
-        if oldest is None:
+        rows = [row for row in self._rows() if not row.deleted and not row.safety]
+        if not rows:
             return self._none_yet()
+        # All are looked at: an imported one is older than its place in the history says.
+        created = [as_noun(self.context, self.state, row).created_ns for row in rows]
+        reached = [(ended, row) for ended, row in zip(created, rows, strict=True) if ended <= instant]
+        if reached:
+            return max(reached, key=lambda pair: pair[0])[1]
+        oldest = min(created)
         raise NotFound(
             f"no checkpoint at {format_instant(instant)}: the oldest is of {format_instant(oldest)}",
             code="no-such-checkpoint",
@@ -238,12 +240,27 @@ class _Resolver:
         if row is None:
             raise self._unknown(spelt)
         if row.deleted and not self.deleted:
-            raise NotFound(
-                f"no checkpoint {spelt} in {self._place(self.workspace)}: it is deleted",
-                code="no-such-checkpoint",
-                hint=f"bring it back with: casnap undelete {short(row.id)}",
-            )
+            raise self._gone(row, spelt)
         return row
+
+    def _gone(self, row: CheckpointRow, spelt: str) -> NotFound:
+        when, rule = format_instant(row.deleted_at), self._rule(row)
+        return NotFound(
+            f"no checkpoint {spelt} in {self._place(self.workspace)}: it was deleted at {when}"
+            + (f" by a cleanup ({rule})" if rule else ""),
+            code="no-such-checkpoint",
+            hint=f"bring it back with: casnap undelete {short(row.id)}",
+            details={"id": row.id.hex(), "deleted": when, "rule": rule or None},
+        )
+
+    def _rule(self, row: CheckpointRow) -> str:
+        """The rule that let a checkpoint go, empty for a person: only the operation log knows."""
+        rule = ""
+        with contextlib.suppress(CasnapError):  # the error is worth saying without it
+            for operation in self.context.store.operations():
+                if isinstance(operation, CheckpointsDeleted) and row.id.hex() in operation.ids:
+                    rule = operation.rule
+        return rule
 
     def _rows(self) -> list[CheckpointRow]:
         return self.state.history(self.workspace.id)
@@ -256,6 +273,9 @@ class _Resolver:
         )
 
     def _unknown(self, text: str) -> NotFound:
+        gone = next((row for row in self._rows() if row.deleted and row.name == text), None)
+        if gone is not None:
+            return self._gone(gone, text)
         names = [row.name for row in self._rows() if row.name and not row.deleted]
         near = [name for name in names if text.lower() in name.lower() or name.lower() in text.lower()]
         chosen = (near or names)[:MOST_CANDIDATES]

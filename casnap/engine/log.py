@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from msgspec.structs import asdict
 
@@ -25,6 +25,9 @@ from casnap.model.operation import (
     WorkspaceRegistered,
 )
 from casnap.model.report import LogEntry, WorkspaceInfo
+
+NAMED = 8
+"""Up to how many checkpoints or paths of one operation are named to a person."""
 
 _HIDDEN = {"seq", "time", "prev", "by", "version", "workspace", "packs", "nonce"}
 
@@ -72,22 +75,26 @@ def _words(operation: AnyOperation) -> Iterator[str]:
     """The operation for a person, in a few words."""
     match operation:
         case CheckpointMade():
-            yield f"step={operation.step} name={operation.name} id={operation.id[:SHORT_ID]}"
+            yield f"step={operation.step}" + (f" name={operation.name}" if operation.name else "")
+            yield f"id={operation.id[:SHORT_ID]}" + (" pinned" if operation.pinned else "")
             yield "+{} ~{} -{}".format(*operation.counts)
+            if operation.replaced:
+                yield f"(its name was that of {operation.replaced[:SHORT_ID]})"
         case RollbackBegun():
             yield f"{operation.verb} to {operation.target[:SHORT_ID]} safety={operation.safety[:SHORT_ID]}"
-            yield from operation.paths
+            yield from ("keep-git",) if operation.keep_git else ()
+            yield from _some(operation.paths, "paths")
         case RollbackEnded():
             yield f"of {operation.begin}: {operation.result}"
             if operation.late:
                 yield f"late={operation.late[:SHORT_ID]}"
         case CheckpointsDeleted():
-            yield from (id[:SHORT_ID] for id in operation.ids)
+            yield from _some([id[:SHORT_ID] for id in operation.ids], "checkpoints")
             if operation.rule:
                 yield f"({operation.rule})"
         case CheckpointsPinned():
             yield "pinned" if operation.pinned else "unpinned"
-            yield from (id[:SHORT_ID] for id in operation.ids)
+            yield from _some([id[:SHORT_ID] for id in operation.ids], "checkpoints")
         case CheckpointUndeleted() | CheckpointRenamed():
             yield f"{operation.id[:SHORT_ID]} name={operation.name or '(none)'}"
         case Verified():
@@ -99,4 +106,9 @@ def _words(operation: AnyOperation) -> Iterator[str]:
         case WorkspaceConfigured():
             yield from (f"{key}={value or '(unset)'}" for key, value in operation.values.items())
         case StoreCreated():
-            return
+            yield f"format {operation.format.get('format', '?')}"
+
+
+def _some(words: Sequence[str], noun: str) -> Sequence[str]:
+    """The words, or how many there are where they would drown the rest."""
+    return words if len(words) <= NAMED else [f"{len(words)} {noun}"]

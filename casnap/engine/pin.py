@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.delete import live_row
 from casnap.engine.history import noun_of
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.operation import AnyOperation, CheckpointsPinned
@@ -20,11 +21,16 @@ def set_pinned(
 
     Returns:
         The checkpoints as they are now.
+
+    Raises:
+        NotFound: one has been deleted meanwhile.
     """
     ids = tuple(dict.fromkeys(checkpoint.id for checkpoint in checkpoints))
 
     def build(state: State, commit: Commit) -> AnyOperation:
         row = workspace_row(state, workspace)
+        for checkpoint in checkpoints:
+            live_row(state, checkpoint)
         return CheckpointsPinned(
             seq=commit.seq, time=commit.time, prev=commit.prev, by=context.by, workspace=row.id, ids=ids, pinned=pinned
         )

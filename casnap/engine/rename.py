@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from casnap.engine.checkpoint import require_free_name
 from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.delete import live_row
 from casnap.engine.history import noun_of
 from casnap.errors import Refused
 from casnap.model.checkpoint import Checkpoint
@@ -19,6 +20,7 @@ def rename(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, n
 
     Raises:
         Usage: the name is a bad one.
+        NotFound: the checkpoint has been deleted meanwhile.
         Refused: the name is taken in this workspace, or it is a safety checkpoint, which has none.
     """
     wanted = "" if name is None else normalise_name(name)
@@ -31,7 +33,7 @@ def rename(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, n
 
     def build(state: State, commit: Commit) -> AnyOperation:
         row = workspace_row(state, workspace)
-        if wanted != checkpoint.name:
+        if live_row(state, checkpoint).name != wanted:
             require_free_name(state, row, wanted)
         return CheckpointRenamed(
             seq=commit.seq,

@@ -20,10 +20,11 @@ from casnap.model.operation import AnyOperation, RollbackEnded
 from casnap.model.paths import split
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.report import Problem
-from casnap.model.tree import Directory, OmitReason
+from casnap.model.tree import Directory, OmitReason, is_redacted
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.layout import lay_out
+from casnap.workspace.mounts import border_of
 from casnap.workspace.staging import Staging
 from casnap.workspace.switching import Switch
 
@@ -86,6 +87,7 @@ class Restoring:
             nonce=self.point.nonce if self.point else secrets.token_hex(6),
             content=lambda file: pieces(self.target.source, file),
             progress=self.context.progress,
+            borders=self.live.found.borders,
         )
         require_contents(self.context.store, staging.layout.staged.items())
         staging.stage()
@@ -113,10 +115,11 @@ class Restoring:
         paths = None if self.plan.whole else tuple(change.path for change in self.plan.changes)
         rest = plan_between(after.view(sink), self.target, paths)
         planned = {change.path for change in self.plan.changes}
+        left = known | {item.path for item in self.plan.protected} | self.live.found.borders
         differing = tuple(
             Problem(change.path, "differs from the target: it changed while the rollback ran")
             for change in rest.visible
-            if change.path not in known and (self.plan.whole or change.path in planned)
+            if change.path not in left and (self.plan.whole or change.path in planned) and not is_redacted(change.old)
         )
         if self.point and self.target.root and after.root.tree == self.target.root.tree:
             # every tree of it is in the store, which those of a scan that only looks need not be
@@ -127,7 +130,9 @@ class Restoring:
         layout = staging.layout
         try:
             if not staging.synced or any(not isinstance(node, Directory) for node in layout.repaired.values()):
-                sync_filesystem(self.directories.root_fd)
+                borders = self.live.found.borders
+                for border in {border_of(path, borders) for path in (*layout.parents(), *layout.repaired)}:
+                    sync_filesystem(self.directories.fd(border))
                 return
             for path in {*layout.parents(), *layout.directories, *layout.repaired, *staging.tops}:
                 with contextlib.suppress(OSError):  # a directory that is gone has no names

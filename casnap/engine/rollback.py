@@ -55,7 +55,7 @@ def rollback(
         Busy: the workspace is locked.
     """
     one = (workspace, target, paths)
-    return rollback_all(context, [one], preview=preview, safety=safety, keep_git=keep_git)[0]
+    return rollback_all(context, [one], preview=preview, safety=safety, keep_git=keep_git)[0][0]
 
 
 Wanted = tuple[WorkspaceInfo, Checkpoint, tuple[bytes, ...] | None]
@@ -64,12 +64,19 @@ Wanted = tuple[WorkspaceInfo, Checkpoint, tuple[bytes, ...] | None]
 
 def rollback_all(
     context: Context, wanted: Sequence[Wanted], *, preview: bool = False, safety: bool = True, keep_git: bool = False
-) -> list[RollbackReport]:
-    """:func:`rollback` for several workspaces, of which none is changed before all are safe."""
+) -> tuple[list[RollbackReport], CasnapError | None]:
+    """:func:`rollback` for several workspaces, of which none is changed before all are safe.
+
+    Returns:
+        What :func:`restore_all` does.
+
+    Raises:
+        Usage: one of them lies within another.
+    """
     _require_apart([one[0] for one in wanted])
     requests = [(one[0], _request(context, *one, keep_git=keep_git)) for one in wanted]
     if preview:
-        return [preview_of(context, workspace, request) for workspace, request in requests]
+        return [preview_of(context, workspace, request) for workspace, request in requests], None
     return restore_all(context, requests, safety=safety)
 
 
@@ -137,13 +144,18 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
 
 def restore(context: Context, workspace: WorkspaceInfo, request: Request, *, safety: bool = True) -> RollbackReport:
     """Carry a request out."""
-    return restore_all(context, [(workspace, request)], safety=safety)[0]
+    return restore_all(context, [(workspace, request)], safety=safety)[0][0]
 
 
 def restore_all(
     context: Context, wanted: Sequence[tuple[WorkspaceInfo, Request]], *, safety: bool = True
-) -> list[RollbackReport]:
-    """Carry out a request in each of several workspaces: all safety checkpoints are taken before the first change."""
+) -> tuple[list[RollbackReport], CasnapError | None]:
+    """Carry out a request in each of several workspaces: all safety checkpoints are taken before the first change.
+
+    Returns:
+        A report of each workspace that was changed, in order, and what stopped it at the one after these; the
+        rest is as it was. What goes wrong before anything is changed, or in the first of them, is raised.
+    """
     started = context.clock.now()
     verb = wanted[0][1].verb
     with locked_roots(context, [workspace for workspace, _ in wanted], verb, required=safety) as roots:
@@ -157,11 +169,13 @@ def restore_all(
                 one.begin()
             for one in prepared:
                 reports.append(one.finish(started))
-        except BaseException:
+        except BaseException as error:
             for one in prepared:
                 one.abandon()
-            raise
-        return reports
+            if not reports or not isinstance(error, CasnapError):
+                raise
+            return reports, error  # what is done is done, and must be told
+        return reports, None
 
 
 class _Prepared:

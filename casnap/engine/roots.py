@@ -43,12 +43,17 @@ def locked_roots(
     """Lock workspaces, those registered inside and around them, and their directories.
 
     A directory that is gone is made anew: its content is in the checkpoints. Unless ``required``, the store's
-    locks may be missing; the directories' own always hold.
+    locks may be missing; the directories' own always hold. They are taken in the order of their paths, so that
+    users of several stores do not wait for each other.
     """
     state = context.store.state()
     ids = [id for workspace in workspaces for id in around_and_inside(state, workspace_row(state, workspace))]
     with workspace_lock(context, ids, verb, required=required), contextlib.ExitStack() as opened:
-        yield [opened.enter_context(_locked_root(context, workspace, verb)) for workspace in workspaces]
+        roots = {
+            workspace.id: opened.enter_context(_locked_root(context, workspace, verb))
+            for workspace in sorted(workspaces, key=lambda workspace: workspace.path)
+        }
+        yield [roots[workspace.id] for workspace in workspaces]
 
 
 @contextlib.contextmanager

@@ -119,7 +119,7 @@ def _safety_checkpoint(
 ) -> _Taken:
     if serving := _equal_checkpoint(context, row, live):
         return _Taken(serving, Counts(), made=False)
-    key, data = encode_checkpoint(checkpoint_object(context, row, live, _message(request), described(None)))
+    key, data = encode_checkpoint(checkpoint_object(context, row, live, session, _message(request), described(None)))
     session.put(key, data)
     return _Taken(key.id, since_head(context, row, live, session).counts, made=True)
 

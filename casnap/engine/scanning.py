@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context
@@ -13,10 +15,10 @@ from casnap.engine.sinks import MemorySink
 from casnap.errors import Damage
 from casnap.fs.directories import Directories
 from casnap.model.objects import ObjectSink, ObjectSource
-from casnap.model.paths import ROOT
+from casnap.model.paths import ROOT, split
 from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
-from casnap.model.tree import Directory, OmitReason
+from casnap.model.tree import AnyEntry, Directory, OmitReason
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache, load_cache
@@ -64,6 +66,13 @@ class LiveScan:
         """What was left out, and why."""
         return self.found.skipped
 
+    def entry(self, path: bytes) -> AnyEntry | None:
+        """What was found at a path."""
+        directory, name = split(path)
+        found = self.found.cache.directories.get(directory)
+        at = bisect_left(found.listing, name, key=attrgetter("name")) if found else 0
+        return found.listing[at] if found and at < len(found.listing) and found.listing[at].name == name else None
+
     @property
     def left_out(self) -> dict[str, int]:
         """How many entries were left out, by the reason."""
@@ -73,8 +82,9 @@ class LiveScan:
     def notes(self) -> tuple[str, ...]:
         """What a person should hear about the workspace as a whole."""
         if not self.replaced:
-            return ()
-        return ("another directory stands at this path since the last look: it is taken for the workspace",)
+            return self.found.remarks
+        other = "another directory stands at this path since the last look: it is taken for the workspace"
+        return (other, *self.found.remarks)
 
     def view(self, source: ObjectSource) -> TreeView:
         """The tree, its objects being in ``source``."""
@@ -101,7 +111,7 @@ def scan_workspace(
     )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
-    copier = None if raw or not context.policy.sqlite_consistent else context.store.copy_database
+    copier = None if raw or not context.policy_in(row).sqlite_consistent else context.store.copy_database
     return _scan(
         context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
     )
@@ -178,7 +188,7 @@ def _scan(
         clock=context.clock,
         progress=context.progress,
         exclusions=Exclusions.of(context.store.path),
-        selection=context.policy.selection,
+        selection=context.policy_in(row).selection,
         nonces=frozenset(begun.nonce for begun in row.open),
         parameters=context.store.chunker,
         before_reading=tell,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from casnap.engine.context import Context, workspace_lock
+from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.workspaces import all_workspaces, canonical, find, require_place
 from casnap.errors import Refused
 from casnap.model.operation import AnyOperation, WorkspaceRegistered
@@ -21,10 +21,15 @@ def standings(context: Context) -> list[WorkspaceStanding]:
         WorkspaceStanding(
             workspace=workspace,
             checkpoints=sum(not row.deleted and not row.safety for row in state.history(workspace.id)),
-            gone=not os.path.isdir(workspace.path),
+            gone=not _is_there(workspace),
         )
         for workspace in all_workspaces(context)
     ]
+
+
+def _is_there(workspace: WorkspaceInfo) -> bool:
+    """A link to where it was moved is not the directory itself: nothing is captured through it."""
+    return os.path.isdir(workspace.path) and not os.path.islink(workspace.path)
 
 
 def move(context: Context, old: bytes, new: bytes, *, home: bytes | None) -> WorkspaceInfo:
@@ -37,7 +42,7 @@ def move(context: Context, old: bytes, new: bytes, *, home: bytes | None) -> Wor
     """
     workspace = find(context, old)
     place = canonical(new)
-    if os.path.isdir(workspace.path):
+    if _is_there(workspace):
         raise Refused(
             f"cannot move {workspace.path}: the directory is still there",
             code="not-moved",
@@ -46,6 +51,7 @@ def move(context: Context, old: bytes, new: bytes, *, home: bytes | None) -> Wor
     require_place(place, store=bytes(context.store.path), home=home, allow_home=False)
 
     def build(state: State, commit: Commit) -> AnyOperation:
+        row = workspace_row(state, workspace)
         there = state.workspace_at(place)
         if there is not None and not there.forgotten:
             raise Refused(
@@ -58,7 +64,7 @@ def move(context: Context, old: bytes, new: bytes, *, home: bytes | None) -> Wor
             time=commit.time,
             prev=commit.prev,
             by=context.by,
-            workspace=workspace.id,
+            workspace=row.id,
             path=escape(place),
         )
 

@@ -9,11 +9,13 @@ from casnap.engine.content import pieces
 from casnap.errors import Damage
 from casnap.model.change import Change
 from casnap.model.paths import ROOT, components, join, split
+from casnap.model.policy import Sensitive
 from casnap.model.tree import AnyEntry, Directory, File
 from casnap.workspace.ignore_files import MAX_IGNORE_FILE
-from casnap.workspace.omissions import GIT_DIRECTORY, is_in_git
+from casnap.workspace.omissions import is_in_git
 from casnap.workspace.recording import parse_rules
-from casnap.workspace.rules import CACHE_TAG, CASNAP_FILE, GIT_EXCLUDE, GIT_FILE, Rules
+from casnap.workspace.rules import CACHE_TAG, CASNAP_FILE, GIT_DIRECTORY, GIT_EXCLUDE, GIT_FILE, Rules
+from casnap.workspace.toml_excludes import TOML_FILES
 
 
 def rules_differ(then: TreeView, now: TreeView, changes: Iterable[Change]) -> bool:
@@ -41,8 +43,9 @@ class TargetRules:
         held = self.target.entry(directory)
         if not isinstance(held, Directory) or is_in_git(directory):
             return above
-        names = (CASNAP_FILE, GIT_FILE, GIT_EXCLUDE) if above.selection.use_gitignore else (CASNAP_FILE,)
-        texts = {name: self._text(join(directory, name)) for name in (*names, CACHE_TAG)}
+        names = above.files(at_root=directory == ROOT)
+        names += (GIT_EXCLUDE, CACHE_TAG) if above.selection.use_gitignore else (CACHE_TAG,)
+        texts = {name: self._text(join(directory, name)) for name in names}
         repository = directory != ROOT and GIT_DIRECTORY in self.target.entries(held.tree)
         said = {name: text for name, text in texts.items() if text != b""}
         return above.inside(directory, said, is_repository=repository)
@@ -51,8 +54,8 @@ class TargetRules:
         if path in self.recorded.texts:
             return self.recorded.texts[path]
         entry = self.target.entry(path)
-        if not isinstance(entry, File) or split(path)[1] == CACHE_TAG:
-            return b""
+        if not isinstance(entry, File) or split(path)[1] == CACHE_TAG or path in TOML_FILES:
+            return b""  # what the last two say is recorded
         if entry.size > MAX_IGNORE_FILE:
             return None
         try:
@@ -70,9 +73,9 @@ class TargetRules:
             above = b"/".join(parts[:depth])
             if self.target.entry(above) is None and self._leaves_out(above, is_directory=True):
                 return above
-        if self._leaves_out(path, is_directory=isinstance(entry, Directory)) or self._is_too_large(path, entry):
+        if self._leaves_out(path, is_directory=isinstance(entry, Directory)):
             return path
-        return None
+        return path if self._is_too_large(path, entry) or self._is_skipped(path, entry) else None
 
     def _leaves_out(self, path: bytes, *, is_directory: bool) -> bool:
         directory = split(path)[0]
@@ -81,3 +84,8 @@ class TargetRules:
     def _is_too_large(self, path: bytes, entry: AnyEntry | None) -> bool:
         limit = self.recorded.selection.max_file_size
         return limit is not None and isinstance(entry, File) and entry.size > limit and not is_in_git(path)
+
+    def _is_skipped(self, path: bytes, entry: AnyEntry | None) -> bool:
+        selection = self.recorded.selection
+        skips = selection.sensitive is Sensitive.SKIP and isinstance(entry, File) and not is_in_git(path)
+        return skips and selection.is_sensitive(split(path)[1])

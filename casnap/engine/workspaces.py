@@ -168,6 +168,12 @@ def gone_namesake(context: Context, directory: bytes) -> WorkspaceInfo | None:
     return chosen[0] if len(chosen) == 1 and os.path.isdir(directory) else None
 
 
+def is_registered(context: Context, path: str | bytes) -> bool:
+    """Whether a path, as it is spelt or without its links, is that of a workspace."""
+    row = _known(context.store.state(), path)
+    return row is not None and not row.forgotten
+
+
 def all_workspaces(context: Context) -> list[WorkspaceInfo]:
     """Every registered workspace, sorted by path."""
     return [_info(row) for row in context.store.state().workspaces() if not row.forgotten]

@@ -47,10 +47,17 @@ def sync_file(fd: int, path: Path) -> None:
         raise failed("sync", path, error) from error
 
 
-def write_whole(path: Path, data: bytes, *, durable: bool = True, owner: tuple[int, int] | None = None) -> None:
+def write_whole(
+    path: Path,
+    data: bytes,
+    *,
+    durable: bool = True,
+    owner: tuple[int, int] | None = None,
+    mode: int = FILE_MODE,
+) -> None:
     """Put ``data`` at ``path`` so that a reader sees the old file or the new one, never a part.
 
-    ``owner`` (user and group) is to own it; None: whoever we are.
+    ``owner`` (user and group) is to own it; None: whoever we are. ``mode`` are its permission bits.
     """
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
@@ -59,6 +66,8 @@ def write_whole(path: Path, data: bytes, *, durable: bool = True, owner: tuple[i
             if owner is not None:
                 os.fchown(fd, *owner)
             write_all(fd, data)
+            if mode != FILE_MODE:
+                os.fchmod(fd, mode)
             if durable:
                 os.fdatasync(fd)
         finally:

@@ -20,3 +20,10 @@ def parse_age(what: str, text: str) -> int:
     if (match := _AGE.fullmatch(text)) is None:
         raise Usage(f"bad {what} {text!r}: not an age", hint="write a number and s, m, h, d or w, such as 7d")
     return int(match["number"]) * _UNITS[match["unit"].lower()] * NANOSECONDS
+
+
+def age_text(ns: int) -> str:
+    """An age as :func:`parse_age` reads it, in the largest unit that says it exactly; parts of a second are dropped."""
+    seconds = ns // NANOSECONDS
+    unit = next((unit for unit in "wdhm" if seconds and seconds % _UNITS[unit] == 0), "s")
+    return f"{seconds // _UNITS[unit]}{unit}"

@@ -15,6 +15,7 @@ class ChangeKind(Enum):
     CHANGED = "M"
     REMOVED = "D"
     RETYPED = "T"
+    RENAMED = "R"
 
 
 class Aspect(Flag):
@@ -34,6 +35,8 @@ class Change:
     """One path that differs; ``old`` or ``new`` is None where it does not exist.
 
     ``aspects`` is empty for added and removed paths. A directory's own change never speaks of what is in it.
+    Only a diff knows renames: a file that was ``renamed_from`` another path, with ``similarity`` per cent of its
+    content (100: all of it) and what else differs as ``aspects``.
     """
 
     path: bytes
@@ -41,6 +44,8 @@ class Change:
     old: AnyEntry | None
     new: AnyEntry | None
     aspects: Aspect = Aspect.NONE
+    renamed_from: bytes | None = None
+    similarity: int = 0
 
     @property
     def only_times(self) -> bool:

@@ -25,10 +25,20 @@ class Origin(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 
 class GitState(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    """Where a git work tree at the workspace's root stood; ``branch`` is empty when detached."""
+    """Where a git work tree at the workspace's root stood; ``branch`` is empty when detached.
+
+    ``changed`` counts the tracked paths whose content, kind or executable bit is not what is staged; None where
+    that was not looked at.
+    """
 
     branch: str
     commit: str
+    changed: int | None = None
+
+    @property
+    def detached(self) -> bool:
+        """Whether no branch was checked out."""
+        return not self.branch
 
 
 class CheckpointObject(Struct, frozen=True, array_like=True, forbid_unknown_fields=True, tag=1):

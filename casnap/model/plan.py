@@ -18,6 +18,8 @@ class Guard(Enum):
     IGNORED_THEN = "ignored by the rules of the checkpoint"
     RULES_UNREAD = "the ignore rules that may protect it cannot be read"
     GIT_KEPT = "git directories are kept"
+    REDACTED = "its values were not stored"
+    MOUNTED = "a file system is mounted there"
 
     @property
     def words(self) -> str:
@@ -39,12 +41,19 @@ class Protected:
         """Whether the target would have something else here: what it holds cannot be put in place, or what
         stands here and cannot be read would be gone."""
         if isinstance(self.reason, Guard):
-            return self.reason is Guard.RULES_UNREAD
+            return self.reason is Guard.RULES_UNREAD or self._is_lost
         if not isinstance(self.old, Omitted):
             return False
         if self.new is None:
             return self.reason is OmitReason.UNREADABLE
         return self.reason.obstructs and not isinstance(self.new, Omitted)
+
+    @property
+    def _is_lost(self) -> bool:
+        """Whether the target has something that is not there in any form: without its values, or under a mount."""
+        if self.reason is Guard.MOUNTED:
+            return self.new is not None
+        return self.reason is Guard.REDACTED and self.old is None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class CheckpointReport:
 
 @dataclass(frozen=True, slots=True)
 class LineCount:
-    """Lines that a change adds and removes; ``shown`` is false for binary files and those too large to compare."""
+    """Lines that a change adds and removes; ``shown`` is false where they were not counted: binary and large files."""
 
     added: int = 0
     removed: int = 0
@@ -74,7 +74,8 @@ class Diff:
 
     Iterating yields :class:`~casnap.model.change.Change`; paths of which only times differ are left out.
     ``old`` and ``new`` are ids of checkpoints, ``new`` None for the live workspace. ``lines`` runs along
-    ``changes`` when a patch was asked for. Bytes of the patch that are no UTF-8 are surrogate escapes.
+    ``changes`` when contents were compared. Bytes of the patch that are no UTF-8 are surrogate escapes. ``cut`` are
+    the paths whose contents are not in the patch for their size; ``notes`` say what else it lacks, for a person.
     """
 
     old: str
@@ -83,6 +84,8 @@ class Diff:
     patch: str = field(repr=False, default="")
     lines: tuple[LineCount, ...] = field(repr=False, default=())
     problems: tuple[Problem, ...] = ()
+    cut: tuple[bytes, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Change]:
         return iter(self.changes)
@@ -164,6 +167,21 @@ class RestoreReport:
     entries: int
     bytes: int
     problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """The history of another system was read; ``system`` is its name.
+
+    ``imported`` are the checkpoints that are new with this import, ``skipped`` those that an earlier one made,
+    both in the order of the history. Paths of ``problems`` are relative to the directory that holds the history.
+    """
+
+    system: str
+    imported: tuple[Checkpoint, ...]
+    skipped: tuple[Checkpoint, ...]
+    problems: tuple[Problem, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ class OmitReason(IntEnum):
     TOO_LARGE = 5
     STORE = 6
     GIT_LOCK = 7
+    SENSITIVE = 8
 
     @property
     def by_rule(self) -> bool:
@@ -43,6 +44,7 @@ class FileFlag(IntFlag):
     NONE = 0
     SPARSE = 1
     CHANGED_WHILE_READ = 2
+    REDACTED = 4
 
 
 class Entry(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -123,6 +125,11 @@ AnyEntry = Union[File, Directory, Symlink, Fifo, Device, Omitted]
 AnyNode = Union[File, Directory, Symlink, Fifo, Device]
 Listing = tuple[AnyEntry, ...]
 """A directory's entries, sorted by name bytes, each name once."""
+
+
+def is_redacted(entry: AnyEntry | None) -> bool:
+    """Whether an entry is a file of which only the keys were stored, not the values."""
+    return isinstance(entry, File) and bool(entry.flags & FileFlag.REDACTED)
 
 
 def split_ns(ns: int) -> tuple[int, int]:

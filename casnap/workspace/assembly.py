@@ -9,9 +9,10 @@ from msgspec.structs import replace
 from casnap.codec.hashing import digest
 from casnap.codec.trees import build_tree
 from casnap.model.paths import ROOT, split
-from casnap.model.tree import Directory, Listing
+from casnap.model.tree import Directory, Listing, is_redacted
 from casnap.workspace.cache import CachedDirectory, StatCache
 from casnap.workspace.found import FoundDirectory
+from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.signature import Signature
 
@@ -75,13 +76,19 @@ def _believable(directory: FoundDirectory, listing: Listing) -> tuple[Signature 
     )
 
 
-def link_groups(found: Mapping[bytes, FoundDirectory], linked: set[bytes]) -> Links:
-    """The captured paths that are names of one file, where there are two or more, sorted."""
-    names: dict[tuple[int, int], list[bytes]] = {}
+def link_groups(
+    found: Mapping[bytes, FoundDirectory], linked: set[bytes], borders: frozenset[bytes] = frozenset()
+) -> Links:
+    """The captured paths that are names of one file, where there are two or more, sorted.
+
+    Names in different mounts (``borders`` are their points) could not be made to share a file again, and a redacted
+    file has not the content of its other names.
+    """
+    names: dict[tuple[int, int, bytes], list[bytes]] = {}
     for path in sorted(linked):
         parent, name = split(path)
         directory = found[parent]
-        if name in directory.entries:
+        if name in directory.entries and not is_redacted(directory.entries[name]):
             signature = directory.signatures[name]
-            names.setdefault((signature.device, signature.inode), []).append(path)
+            names.setdefault((signature.device, signature.inode, border_of(path, borders)), []).append(path)
     return tuple(sorted(tuple(paths) for paths in names.values() if len(paths) > 1))

@@ -10,7 +10,7 @@ from casnap.codec.chunk_lists import iterate_chunk_list
 from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSink, ObjectSource
-from casnap.model.tree import File
+from casnap.model.tree import File, is_redacted
 from casnap.workspace.found import FoundDirectory, ReadJob
 
 ASKED_AT_ONCE = 1024
@@ -35,7 +35,7 @@ def unconfirmed(found: Mapping[bytes, FoundDirectory], sink: ObjectSink, source:
     missing += [claim for claim in claims if claim[1].chunk_list and not _has_chunks(claim[1], sink, source)]
     for directory, file in missing:
         del directory.entries[file.name]
-    return [ReadJob(directory, file.name, settled=True) for directory, file in missing]
+    return [ReadJob(directory, file.name, settled=True, redacted=is_redacted(file)) for directory, file in missing]
 
 
 def _has_chunks(file: File, sink: ObjectSink, source: ObjectSource | None) -> bool:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from casnap.fs.directories import Directories
 from casnap.model.paths import join, split
-from casnap.model.tree import File, FileFlag
+from casnap.model.tree import File, FileFlag, Omitted
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import TRIES
 from casnap.workspace.reader import open_file
@@ -79,7 +79,9 @@ class Databases:
         """The jobs but for those of databases in use that will be copied instead."""
         if self._copier is None:
             return jobs
-        self._waiting = {path for path in self._sets() if self._is_open(path)}
+        redacted = {job.path for job in jobs if job.redacted}
+        candidates = [path for path in self._sets() if path not in redacted and not self._is_left_out(path)]
+        self._waiting = set(filter(self._is_open, candidates))
         return [job for job in jobs if database_of(job.path) not in self._waiting]
 
     def settle(self, keep_copy: KeepCopy) -> list[ReadJob]:
@@ -148,6 +150,10 @@ class Databases:
                 flags = entry.flags | FileFlag.CHANGED_WHILE_READ
                 found.keep(replace(entry, flags=int(flags)), settled=False)
         found.findings.problems[join(found.path, name)] = MOVED_ON
+
+    def _is_left_out(self, path: bytes) -> bool:
+        found, name = self._place(path)
+        return found is not None and isinstance(found.entries.get(name), Omitted)
 
     def _is_open(self, path: bytes) -> bool:
         """Whether another process has a database in WAL mode open, so that SQLite need write nothing to read it."""

@@ -34,8 +34,8 @@ class FoundDirectory:
     """A directory, and what has been found in it.
 
     ``own`` has no tree and digest yet. ``rules`` are for what is in it, its own ignore files, which say ``texts``,
-    included. ``pending`` are files that must be read and ``subdirectories``
-    directories that must be looked into before they have entries.
+    included; ``remarks`` on those files are for a person. ``pending`` are files that must be read and
+    ``subdirectories`` directories that must be looked into before they have entries.
     """
 
     path: bytes
@@ -48,6 +48,7 @@ class FoundDirectory:
     rules: Rules
     texts: Texts
     findings: Findings
+    remarks: tuple[str, ...] = ()
     entries: dict[bytes, AnyEntry] = field(default_factory=dict)
     signatures: dict[bytes, Signature] = field(default_factory=dict)
     unsettled: set[bytes] = field(default_factory=set)
@@ -87,11 +88,13 @@ class ReadJob:
     """A regular file that must be read.
 
     ``settled`` says that its present state has stood for the margin; ``rounds`` counts how often its turn came.
+    Of one that is ``redacted`` only keys are stored.
     """
 
     directory: FoundDirectory
     name: bytes
     settled: bool
+    redacted: bool = False
     rounds: int = 0
 
     @property

@@ -10,9 +10,11 @@ import errno
 import os
 import stat
 from collections.abc import Collection
+from dataclasses import dataclass
 
 from casnap.workspace.reader import GONE, open_file
 from casnap.workspace.rules import CACHE_TAG, GIT_EXCLUDE, GIT_FILE, Rules
+from casnap.workspace.toml_excludes import TOML_FILES, excludes_in, remarks_on
 
 MAX_IGNORE_FILE = 1 << 20
 """The longest ignore file that is read, in bytes; what a longer one covers is not known."""
@@ -23,12 +25,26 @@ _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def ignore_texts(fd: int, names: Collection[bytes], rules: Rules) -> dict[bytes, bytes | None]:
-    """What the ignore files say in the open directory that holds ``names``; None where one cannot be read."""
-    found = {name: _text(fd, name) for name in rules.files if name in names}
-    if GIT_FILE in rules.files and b".git" in names:
+@dataclass(frozen=True, slots=True)
+class IgnoreFiles:
+    """What the ignore files of one directory say, by their names (None where one cannot be read), and remarks."""
+
+    texts: dict[bytes, bytes | None]
+    remarks: tuple[str, ...] = ()
+
+
+def read_ignore_files(fd: int, names: Collection[bytes], rules: Rules, *, at_root: bool) -> IgnoreFiles:
+    """Read the ignore files in the open directory that holds ``names``."""
+    files = rules.files(at_root=at_root)
+    found = {name: _text(fd, name) for name in files if name in names}
+    if GIT_FILE in files and b".git" in names:
         found[GIT_EXCLUDE] = _repository_exclude(fd)
-    return {name: text for name, text in found.items() if text != b""}
+    remarks: tuple[str, ...] = ()
+    for name in TOML_FILES:
+        if data := found.get(name):
+            remarks += remarks_on(name, data)
+            found[name] = excludes_in(name, data)
+    return IgnoreFiles({name: text for name, text in found.items() if text != b""}, remarks)
 
 
 def is_cache(fd: int) -> bool | None:

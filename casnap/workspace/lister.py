@@ -10,13 +10,13 @@ from collections.abc import Collection
 
 from casnap.errors import CasnapError
 from casnap.model.paths import escape, join, split
-from casnap.model.tree import OmitReason
+from casnap.model.tree import OmitReason, is_redacted
 from casnap.workspace.belief import Belief, Known
 from casnap.workspace.entries import directory_entry, read_xattrs, special_entry
 from casnap.workspace.found import Findings, FoundDirectory, ReadJob
-from casnap.workspace.ignore_files import ignore_texts, is_cache
-from casnap.workspace.omissions import GIT_DIRECTORY, Omissions, is_in_git
-from casnap.workspace.rules import CACHE_TAG
+from casnap.workspace.ignore_files import IgnoreFiles, is_cache, read_ignore_files
+from casnap.workspace.omissions import Omissions, is_in_git
+from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY
 from casnap.workspace.signature import Settling, Signature, signature_of
 from casnap.workspace.temporaries import nonce_of
 
@@ -65,8 +65,8 @@ class Lister:
         xattrs = read_xattrs(fd) if before is None else before.entry.xattrs
         names = sorted(map(os.fsencode, os.listdir(fd)))
         in_git = is_in_git(path)
-        texts = {} if in_git else self._texts(fd, names, above)
-        if texts is None:
+        files = IgnoreFiles({}) if in_git else self._ignore_files(fd, names, above)
+        if files is None:
             return None
         rules = self._omissions.rules if above is None else above.rules
         found = FoundDirectory(
@@ -77,27 +77,26 @@ class Lister:
             in_git=in_git,
             known=known,
             mounts=self._omissions.mounts_in(path),
-            rules=rules.inside(path, texts, is_repository=above is not None and GIT_DIRECTORY in names),
-            texts=texts,
+            rules=rules.inside(path, files.texts, is_repository=above is not None and GIT_DIRECTORY in names),
+            texts=files.texts,
             findings=self.findings,
+            remarks=files.remarks,
         )
         for name in names:
             self.look(found, fd, name)
         return found
 
-    def _texts(
-        self, fd: int, names: Collection[bytes], above: FoundDirectory | None
-    ) -> dict[bytes, bytes | None] | None:
+    def _ignore_files(self, fd: int, names: Collection[bytes], above: FoundDirectory | None) -> IgnoreFiles | None:
         """What the ignore files say in a directory; None for a cache, which the root never is."""
         rules = self._omissions.rules
-        texts = ignore_texts(fd, names, rules)
+        files = read_ignore_files(fd, names, rules, at_root=above is None)
         if rules.selection.exclude_caches and above is not None and CACHE_TAG in names:
             cache = is_cache(fd)
             if cache:
                 return None
             if cache is None:
-                texts[CACHE_TAG] = None
-        return texts
+                files.texts[CACHE_TAG] = None
+        return files
 
     def look(self, found: FoundDirectory, fd: int, name: bytes) -> None:
         """Record what stands at a name; nothing when it is gone.
@@ -138,10 +137,11 @@ class Lister:
         if stat.S_ISDIR(status.st_mode):
             found.subdirectories.append(name)
             return True
-        if known is not None and found.known.believes(name):
+        redacts = self._omissions.redacts(found, name, status.st_mode)
+        if known is not None and found.known.believes(name) and is_redacted(known[1]) == redacts:
             found.keep(known[1], settled=True)
         elif stat.S_ISREG(status.st_mode):
-            found.pending.append(ReadJob(found, name, settled=known is not None))
+            found.pending.append(ReadJob(found, name, settled=known is not None, redacted=redacts))
         elif not self._take_special(found, fd, name, status, waited=known is not None):
             return False
         if stat.S_ISREG(status.st_mode):

@@ -4,11 +4,40 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from casnap.errors import Refused
 from casnap.fs.directories import Directories
+from casnap.model.paths import ROOT, ancestors
+
+PSEUDO = frozenset(
+    {
+        "autofs",
+        "binfmt_misc",
+        "bpf",
+        "cgroup",
+        "cgroup2",
+        "configfs",
+        "debugfs",
+        "devpts",
+        "devtmpfs",
+        "efivarfs",
+        "fusectl",
+        "hugetlbfs",
+        "mqueue",
+        "nfsd",
+        "nsfs",
+        "proc",
+        "pstore",
+        "rpc_pipefs",
+        "securityfs",
+        "selinuxfs",
+        "sysfs",
+        "tracefs",
+    }
+)
+"""File systems that hold no files of anybody: they are windows into the kernel, and are never looked into."""
 
 _OCTAL = re.compile(rb"\\([0-7]{3})")
 _SEPARATOR = b"-"
@@ -26,14 +55,19 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """The type of the file system that a workspace's root is on, and the mount points below the root."""
+    """The type of the file system that a workspace's root is on, and the mount points below the root.
+
+    ``points`` are not to be looked at. ``inside`` are those that are looked into, with the types of what is mounted
+    there.
+    """
 
     file_system: str
     points: frozenset[bytes]
+    inside: Mapping[bytes, str] = field(default_factory=dict)
 
 
-def find_mounts(directories: Directories) -> Mounts:
-    """Look up the mounts of a workspace.
+def find_mounts(directories: Directories, *, one_file_system: bool = True) -> Mounts:
+    """Look up the mounts of a workspace; unless ``one_file_system``, what is mounted in it is part of it.
 
     Raises:
         Refused: /proc is not there; without it a mounted disk cannot be told from a directory.
@@ -49,7 +83,8 @@ def find_mounts(directories: Directories) -> Mounts:
             f"cannot find the mount points in {os.fsdecode(directories.root_path)}: {error}", hint="mount /proc"
         ) from error
     own = _mount_id(fdinfo)
-    return mounts_below(mounts, root, mount_of(mounts, root) if own is None else own)
+    own = mount_of(mounts, root) if own is None else own
+    return mounts_below(mounts, root, own) if one_file_system else mounts_inside(mounts, root, own)
 
 
 def mount_of(mounts: list[Mount], path: bytes) -> int:
@@ -71,6 +106,43 @@ def mounts_below(mounts: list[Mount], root: bytes, own: int) -> Mounts:
         types[0] if types else "",
         frozenset(point[len(prefix) :] for point in points if point.startswith(prefix) and point != prefix),
     )
+
+
+def mounts_inside(mounts: list[Mount], root: bytes, own: int) -> Mounts:
+    """The same where what is mounted counts, and what is mounted in that; pseudo file systems are not looked into."""
+    prefix = root.rstrip(b"/") + b"/"
+    seen: dict[bytes, Mount] = {}
+    ahead = [mount for mount in mounts if mount.id == own]
+    while ahead:
+        above = ahead.pop()
+        for mount in mounts:
+            if mount.parent != above.id or mount.id == above.id or not mount.point.startswith(prefix):
+                continue
+            path = mount.point[len(prefix) :]
+            if path and path not in seen:
+                seen[path] = uppermost = _uppermost(mounts, mount)
+                ahead.append(uppermost)
+    pseudo = {path for path, mount in seen.items() if mount.file_system in PSEUDO}
+    return Mounts(
+        mounts_below(mounts, root, own).file_system,
+        frozenset(pseudo),
+        {path: mount.file_system for path, mount in seen.items() if path not in pseudo},
+    )
+
+
+def _uppermost(mounts: list[Mount], mount: Mount) -> Mount:
+    """What is seen at a mount's point: the last of those that were mounted over each other there."""
+    covers = {other.parent: other for other in mounts if other.point == mount.point and other.id != other.parent}
+    while mount.id in covers:
+        mount = covers[mount.id]
+    return mount
+
+
+def border_of(path: bytes, borders: Collection[bytes]) -> bytes:
+    """The deepest of these mount points that a path is, or lies below; the root where there is none."""
+    if not borders:
+        return ROOT
+    return next((place for place in (path, *ancestors(path)) if place in borders), ROOT)
 
 
 def parse_mountinfo(data: bytes) -> Iterator[Mount]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from casnap.model.paths import components, join, names_by_directory
+from casnap.model.policy import Sensitive
 from casnap.model.tree import OmitReason
 from casnap.workspace.found import FoundDirectory
-from casnap.workspace.rules import Rules
+from casnap.workspace.rules import GIT_DIRECTORY, Rules
 
-GIT_DIRECTORY = b".git"
 GIT_OBJECTS = b"objects"
 _GIT_LOCK = b".lock"
 
@@ -43,8 +43,9 @@ class Exclusions:
 class Omissions:
     """The rules in force in one workspace.
 
-    ``mount_points`` are paths below its root, which is ``root_path``; ``rules`` are those above the root.
-    Paths ``aside`` are not looked at: a rollback that is under way leaves them alone.
+    ``mount_points`` are paths below its root, which is ``root_path``, that are not looked at, and ``borders`` those
+    of mounts that are looked into; ``rules`` are those above the root. Paths ``aside`` are not looked at: a rollback
+    that is under way leaves them alone.
     """
 
     root_path: bytes
@@ -52,6 +53,7 @@ class Omissions:
     mount_points: frozenset[bytes]
     rules: Rules
     aside: frozenset[bytes] = frozenset()
+    borders: frozenset[bytes] = frozenset()
     _mounts_in: dict[bytes, frozenset[bytes]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,14 +76,25 @@ class Omissions:
             return OmitReason.IGNORED
         if not found.in_git and found.rules.ignores(path, is_directory=stat.S_ISDIR(mode)):
             return OmitReason.IGNORED
+        if path in self.borders and not stat.S_ISDIR(mode):  # nothing could take the place of such a file
+            return OmitReason.MOUNT_POINT
         if stat.S_ISSOCK(mode):
             return OmitReason.SOCKET
         if found.in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode):
             return OmitReason.GIT_LOCK
+        if self.rules.selection.sensitive is Sensitive.SKIP and self._is_sensitive(found, name, mode):
+            return OmitReason.SENSITIVE
         limit = self.rules.selection.max_file_size
         if limit is not None and stat.S_ISREG(mode) and status.st_size > limit and not found.in_git:
             return OmitReason.TOO_LARGE
         return None
+
+    def redacts(self, found: FoundDirectory, name: bytes, mode: int) -> bool:
+        """Whether an entry that is captured goes into the store without its values."""
+        return self.rules.selection.sensitive is Sensitive.REDACT and self._is_sensitive(found, name, mode)
+
+    def _is_sensitive(self, found: FoundDirectory, name: bytes, mode: int) -> bool:
+        return stat.S_ISREG(mode) and not found.in_git and self.rules.selection.is_sensitive(name)
 
     def _is_store(self, path: bytes, status: os.stat_result) -> bool:
         return (status.st_dev, status.st_ino) in self.exclusions.identities or (

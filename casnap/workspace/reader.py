@@ -15,6 +15,7 @@ from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSink
 from casnap.workspace.entries import is_sparse, read_failed
 from casnap.workspace.outbox import Outbox
+from casnap.workspace.redaction import MAX_REDACTED, redacted
 
 # A pipe that was swapped in for a file is opened without waiting for its writer, and found out by fstat.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -88,6 +89,22 @@ class Reader:
             self._progress.advance(content.size)
         self.bytes_read += content.size
         return content
+
+    def read_redacted(self, fd: int, status: os.stat_result) -> Content | None:
+        """Read an open file without its values; None where it is not of a kind that could be taken without.
+
+        Raises:
+            ReadFailed: the system cannot read it.
+        """
+        data = _pread(fd, min(status.st_size, MAX_REDACTED) + 1, 0)
+        self.bytes_read += len(data)
+        self._progress.advance(status.st_size)
+        keys = redacted(data[: status.st_size])
+        if keys is None:
+            return None
+        found = content_id(keys)
+        self._outbox.add(ObjectKey(ObjectKind.CHUNK, found), keys)
+        return Content(len(keys), found, b"", whole=len(data) == status.st_size)
 
     @functools.cached_property
     def _chunker(self) -> Chunker:

@@ -1,7 +1,7 @@
 """What a checkpoint records of the ignore rules that it was made under (docs/format/checkpoint.md, ``rules``).
 
-Ignore files that were captured are in its tree; here is what the tree does not tell: settings, and ignore files
-that their own patterns leave out.
+Ignore files that were captured are in its tree; here is what the tree does not tell: settings, ignore files that
+their own patterns leave out, and what TOML files exclude: to know that a reader would have to understand TOML.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from casnap.model.paths import ROOT, escape, join, split, unescape
-from casnap.model.policy import Selection
+from casnap.model.policy import Selection, Sensitive
 from casnap.model.tree import File
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.rules import CASNAP_FILE
+from casnap.workspace.toml_excludes import TOML_FILES
 
 MAX_RECORDED = 16 << 10
 """Bytes of an ignore file that is not captured, above which it is only recorded as not known."""
@@ -40,16 +41,21 @@ def recorded_rules(found: Mapping[bytes, FoundDirectory]) -> tuple[str, ...]:
         lines.append("exclude-caches")
     if selection.max_file_size is not None:
         lines.append(f"max-file-size {selection.max_file_size}")
+    if not selection.include_git:
+        lines.append("exclude-git")
+    if selection.sensitive is not Sensitive.KEEP:
+        lines.append(f"sensitive {selection.sensitive}")
+        lines += [f"sensitive-name {escape(_bytes(pattern))}" for pattern in selection.sensitive_patterns]
     for path in sorted(found):
-        lines += _uncaptured(path, found)
+        lines += _files(path, found)
     return tuple(lines)
 
 
-def _uncaptured(path: bytes, found: Mapping[bytes, FoundDirectory]) -> Iterator[str]:
+def _files(path: bytes, found: Mapping[bytes, FoundDirectory]) -> Iterator[str]:
     for name, text in sorted(found[path].texts.items()):
         directory, base = split(join(path, name))
         holder = found.get(directory)
-        if holder is not None and isinstance(holder.entries.get(base), File):
+        if holder is not None and isinstance(holder.entries.get(base), File) and join(path, name) not in TOML_FILES:
             continue
         if text is None or len(text) > MAX_RECORDED:
             yield f"unread {escape(join(path, name))}"
@@ -86,5 +92,16 @@ def _selected(selection: Selection, word: str, rest: str) -> Selection:
             return replace(selection, exclude_caches=True)
         case "max-file-size":
             return replace(selection, max_file_size=int(rest))
+        case "exclude-git":
+            return replace(selection, include_git=False)
+        case "sensitive":
+            return replace(selection, sensitive=Sensitive(rest), sensitive_patterns=())
+        case "sensitive-name":
+            name = unescape(rest).decode("utf-8", "surrogateescape")
+            return replace(selection, sensitive_patterns=(*selection.sensitive_patterns, name))
         case _:
             raise ValueError(f"unknown rule: {word}")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -44,7 +44,7 @@ class Rounds:
         self._settling = settling
         self._git = GitDirectories(directories, walk)
         self._databases = Databases(directories, walk, copier)
-        self._inodes: dict[tuple[int, int], tuple[Signature, File]] = {}
+        self._inodes: dict[tuple[int, int, bool], tuple[Signature, File]] = {}
         self._git_moved: set[bytes] = set()
 
     @property
@@ -117,7 +117,7 @@ class Rounds:
     def _is_read_already(self, job: ReadJob) -> bool:
         """Whether the file has been read before, mostly under another of its names; if so that entry serves."""
         signature = job.signature
-        known, entry = self._inodes.get((signature.device, signature.inode), (None, None))
+        known, entry = self._inodes.get((signature.device, signature.inode, job.redacted), (None, None))
         if entry is None or known != signature:
             return False
         job.directory.keep(replace(entry, name=job.name), settled=True)
@@ -136,11 +136,14 @@ class Rounds:
             return False
         try:
             xattrs = read_xattrs(fd)
-            content = self._reader.read(fd, status)
+            content = self._reader.read_redacted(fd, status) if job.redacted else self._reader.read(fd, status)
         except ReadFailed as failure:
             job.directory.omit(job.name, OmitReason.UNREADABLE, unreadable(failure))
             return True
         self.files_read += 1
+        if content is None:
+            job.directory.omit(job.name, OmitReason.SENSITIVE)
+            return True
         self._databases.notice(job.path, fd, content.size)
         after = os.fstat(fd)
         steady = job.settled and content.whole and job.signature.matches(after)
@@ -159,14 +162,16 @@ class Rounds:
     def _keep(
         self, job: ReadJob, status: os.stat_result, content: Content, xattrs: Xattrs, *, sparse: bool, steady: bool
     ) -> None:
-        flags = FileFlag.SPARSE if sparse else FileFlag.NONE
+        flags = FileFlag.SPARSE if sparse and not job.redacted else FileFlag.NONE
+        if job.redacted:
+            flags |= FileFlag.REDACTED
         if not steady:
             flags |= FileFlag.CHANGED_WHILE_READ
             job.directory.findings.problems[job.path] = CHANGED_WHILE_READ
         entry = file_entry(job.name, status, xattrs, content.size, flags, content.id, content.chunk_list)
         job.directory.keep(entry, settled=steady)
         if steady and (status.st_nlink > 1 or job.directory.in_git):
-            self._inodes[status.st_dev, status.st_ino] = (job.signature, entry)
+            self._inodes[status.st_dev, status.st_ino, job.redacted] = (job.signature, entry)
 
     def _keep_copy(self, found: FoundDirectory, name: bytes, fd: int, copy: int) -> None:
         """Record a database with the content of its copy."""

@@ -1,7 +1,8 @@
 """The rules that leave entries out: patterns of ignore files and of settings, and which of them has the last word.
 
-From the strongest to the weakest: what settings exclude, ``.casnapignore`` files, and with ``use_gitignore``
-``.gitignore`` files and a repository's ``info/exclude``; of two files of one kind the deeper one.
+From the strongest to the weakest: what settings exclude, ``.casnapignore`` files (at the root followed by
+``casnap.toml`` and ``pyproject.toml``), and with ``use_gitignore`` ``.gitignore`` files and a repository's
+``info/exclude``; of two files of one kind the deeper one.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from casnap.model.paths import ROOT
+from casnap.model.paths import ROOT, split
 from casnap.model.policy import Selection
 from casnap.workspace.patterns import Patterns
+from casnap.workspace.toml_excludes import TOML_FILES
 
 CASNAP_FILE = b".casnapignore"
 GIT_FILE = b".gitignore"
 GIT_EXCLUDE = b".git/info/exclude"
+GIT_DIRECTORY = b".git"
 CACHE_TAG = b"CACHEDIR.TAG"
 
 Texts = Mapping[bytes, bytes | None]
-"""What the ignore files of one directory say, by their names; None: it cannot be read."""
+"""What the ignore files of one directory say, as lines, by their names; None: it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,25 +65,28 @@ class Rules:
         git = () if is_repository else self.git
         if not texts and git == self.git:
             return self
+        own = (layer for name in (CASNAP_FILE, *TOML_FILES) for layer in _layers(directory, texts.get(name)))
         return replace(
             self,
-            own=_layers(directory, texts.get(CASNAP_FILE)) + self.own,
+            own=(*own, *self.own),
             git=_layers(directory, texts.get(GIT_FILE)) + git + _layers(directory, texts.get(GIT_EXCLUDE)),
             unsure=self.unsure or None in texts.values(),
         )
 
     def ignores(self, path: bytes, *, is_directory: bool) -> bool:
         """Whether the entry at ``path`` is left out by a pattern; those above it are taken to be captured."""
+        if not self.selection.include_git and split(path)[1] == GIT_DIRECTORY:
+            return True
         for layer in self._layers:
             verdict = layer.verdict(path, is_directory=is_directory)
             if verdict is not None:
                 return verdict
         return False
 
-    @property
-    def files(self) -> tuple[bytes, ...]:
+    def files(self, *, at_root: bool) -> tuple[bytes, ...]:
         """The names of the files that count in a directory."""
-        return (CASNAP_FILE, GIT_FILE) if self.selection.use_gitignore else (CASNAP_FILE,)
+        own = (CASNAP_FILE, *TOML_FILES) if at_root else (CASNAP_FILE,)
+        return (*own, GIT_FILE) if self.selection.use_gitignore else own
 
 
 def _layers(base: bytes, text: bytes | None) -> tuple[Layer, ...]:

@@ -40,6 +40,7 @@ class Scan:
     ``root`` is the workspace's own entry, under the empty name. ``links`` are hard-link groups, ``skipped``
     what was left out and why, ``leftovers`` temporary entries of rollbacks that never ended. ``rules`` is what a
     checkpoint records of the ignore rules, ``unsure`` names directories whose rules could not all be read.
+    ``remarks`` on them are for a person. ``borders`` are the points of mounts that were looked into.
     ``entries`` counts what was captured. ``signatures`` knows every path that was seen but mount points, which
     are not touched. ``cache`` may be saved once a checkpoint holds the scan.
     """
@@ -52,6 +53,8 @@ class Scan:
     leftovers: list[bytes]
     rules: tuple[str, ...]
     unsure: frozenset[bytes]
+    remarks: tuple[str, ...]
+    borders: frozenset[bytes]
     started: int
     ended: int
     entries: int
@@ -94,9 +97,10 @@ def scan(
     """
     started = clock.now()
     directories.forget(ROOT)
-    mounts = find_mounts(directories)
-    settling = Settling(clock, mounts.file_system)
-    omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside)
+    mounts = find_mounts(directories, one_file_system=selection.one_file_system)
+    borders = frozenset(mounts.inside)
+    settling = Settling(clock, mounts.file_system, *mounts.inside.values())
+    omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside, borders)
     belief = Belief(cache, trusted=trusted, only=only)
     walk = Walk(directories, Lister(omissions, nonces, settling, belief), progress)
     with _shown(progress, "scanning", 0):
@@ -108,22 +112,34 @@ def scan(
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     with _shown(progress, "reading", ahead.total_bytes):
         rounds.run(jobs)
-    return _put_together(walk, rounds, outbox, reuse=trusted and not confirm, started=started, ended=clock.now())
+    reuse, ended = trusted and not confirm, clock.now()
+    return _put_together(walk, rounds, outbox, borders, reuse=reuse, started=started, ended=ended)
 
 
-def _put_together(walk: Walk, rounds: Rounds, outbox: Outbox, *, reuse: bool, started: int, ended: int) -> Scan:
+def _put_together(
+    walk: Walk,
+    rounds: Rounds,
+    outbox: Outbox,
+    borders: frozenset[bytes],
+    *,
+    reuse: bool,
+    started: int,
+    ended: int,
+) -> Scan:
     root, cache = build_trees(walk.found, outbox, reuse=reuse, written=ended)
     outbox.flush()
     findings = walk.findings
     return Scan(
         root=root,
-        links=link_groups(walk.found, findings.linked),
+        links=link_groups(walk.found, findings.linked, borders),
         signatures=Signatures(walk.found),
         problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
         skipped=sorted(findings.omitted.items()),
         leftovers=sorted(findings.leftovers),
         rules=recorded_rules(walk.found),
         unsure=frozenset(path for path, found in walk.found.items() if None in found.texts.values()),
+        remarks=walk.found[ROOT].remarks,
+        borders=borders,
         started=started,
         ended=ended,
         entries=sum(len(found.entries) for found in walk.found.values()) - len(findings.omitted),

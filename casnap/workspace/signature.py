@@ -73,13 +73,13 @@ def signature_of(status: os.stat_result) -> Signature:
 class Settling:
     """Says how long a state must have stood before it can be told from a later one by its signature.
 
-    On a ``remote`` file system stamps are not compared with the clock: only waiting helps, and waiting is
+    With a ``remote`` file system stamps are not compared with the clock: only waiting helps, and waiting is
     remembered by whoever waited.
     """
 
-    def __init__(self, clock: Clock, file_system: str) -> None:
+    def __init__(self, clock: Clock, *file_systems: str) -> None:
         self._clock = clock
-        self.remote = file_system in _REMOTE or file_system.startswith("fuse.")
+        self.remote = any(kind in _REMOTE or kind.startswith("fuse.") for kind in file_systems)
 
     def settled(self, signature: Signature) -> bool:
         """Whether a change from now on is bound to give another signature."""

@@ -19,6 +19,7 @@ from casnap.model.paths import ROOT, escape, join, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyNode, File, FileFlag
 from casnap.workspace.layout import Layout
+from casnap.workspace.mounts import border_of
 from casnap.workspace.signature import Signature
 from casnap.workspace.temporaries import temporary_name
 
@@ -36,7 +37,8 @@ Content = Callable[[File], Iterator[bytes]]
 class Staging:
     """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
 
-    ``staged`` maps a path to where its new inode stands (directory, name).
+    ``staged`` maps a path to where its new inode stands (directory, name). Nothing can be moved across ``borders``,
+    which are mount points: bind mounts of one device have them too.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Staging:
         nonce: str,
         content: Content,
         progress: Progress,
+        borders: frozenset[bytes] = frozenset(),
     ) -> None:
         self.directories = directories
         self.layout = layout
@@ -55,6 +58,7 @@ class Staging:
         self.nonce = nonce
         self.content = content
         self.progress = progress
+        self.borders = borders
         self.created = frozenset(layout.directories)
         self.synced = len(layout.staged) <= SYNCED_SINGLY
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
@@ -91,15 +95,22 @@ class Staging:
             self.progress.end()
 
     def _require_space(self) -> None:
-        status = os.fstatvfs(self.directories.root_fd)
-        wanted = sum(_size(node) for node in self.layout.staged.values() if not _is_sparse(node))
+        for border in (ROOT, *sorted(self.borders)):
+            staged = [node for path, node in self.layout.staged.items() if border_of(path, self.borders) == border]
+            created = [path for path in self.created if border_of(path, self.borders) == border]
+            if staged or created:
+                self._require_space_at(border, staged, len(staged) + len(created))
+
+    def _require_space_at(self, border: bytes, staged: list[AnyNode], inodes: int) -> None:
+        status = os.fstatvfs(self.directories.fd(border))
+        wanted = sum(_size(node) for node in staged if not _is_sparse(node))
         if wanted > status.f_bavail * status.f_frsize:
             free = status.f_bavail * status.f_frsize
             raise StorageFailed(
                 f"cannot write {wanted} bytes: the workspace's disk has {free} bytes free; nothing was changed",
                 hint="free some space on the workspace's disk, then run the same command again",
             )
-        if status.f_files and len(self.layout.staged) + len(self.created) > status.f_favail:
+        if status.f_files and inodes > status.f_favail:
             raise StorageFailed("cannot write: the workspace's disk has too few inodes free; nothing was changed")
 
     def _stage(self, path: bytes, node: AnyNode) -> None:
@@ -134,7 +145,9 @@ class Staging:
         while top in self.created:
             top, _ = split(top)
         device = self.signatures[top].device
-        while top != ROOT and self.signatures[split(top)[0]].device == device and self._may_use(split(top)[0]):
+        while top != ROOT and top not in self.borders and self.signatures[split(top)[0]].device == device:
+            if not self._may_use(split(top)[0]):
+                break
             top, _ = split(top)
         if top not in self._homes:
             self._loosen(top)

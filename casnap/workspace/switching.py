@@ -262,6 +262,8 @@ class Switch:
             placing.set_times(fd, b".", signature.mtime_ns)
 
     def _is_in_scope(self, path: bytes) -> bool:
+        if path in self.staging.borders:  # what is mounted there has its own metadata
+            return False
         return self.whole or path in self.staging.created or path in self.layout.repaired
 
     def _note(self, path: bytes, faults: list[str]) -> None:

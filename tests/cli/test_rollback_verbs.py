@@ -136,7 +136,7 @@ def test_diff_takes_its_sides_by_place_or_by_option(history: Path, call: Call) -
         call("diff", "--from", "c1", "-t", "2", cwd=history, check=0).stdout,
     ]
     assert set(patches) == {
-        "diff --git a/src/main.py b/src/main.py\n--- a/src/main.py\n+++ b/src/main.py\n"
+        "diff --git a/src/main.py b/src/main.py\nindex 65489e7..d0e0fd6 100644\n--- a/src/main.py\n+++ b/src/main.py\n"
         "@@ -1 +1 @@\n-print('one')\n+print(2)\n"
     }
 
@@ -147,8 +147,8 @@ def test_diff_can_be_short_and_limited_to_paths(history: Path, call: Call) -> No
     assert call("diff", "c1", "--name-status", cwd=history, check=0).stdout == "M\tREADME\nA\tnew\nM\tsrc/main.py\n"
     assert call("diff", "--name-status", "--", "new", cwd=history, check=0).stdout == "A\tnew\n"
     assert call("diff", "--name-status", "--", "no/such", cwd=history, check=0).stdout == ""
-    assert call("diff", "--stat", cwd=history, check=0).stdout.endswith(
-        "2 paths changed, 2 lines added, 1 lines removed\n"
+    assert call("diff", "--stat", cwd=history, check=0).stdout == (
+        " README | 2 +-\n new    | 1 +\n 2 files changed, 2 insertions(+), 1 deletion(-)\n"
     )
 
 

@@ -130,7 +130,7 @@ def test_the_readme_in_chinese_has_the_same_parts_as_the_one_in_english() -> Non
     )
 
 
-@pytest.mark.parametrize("name", ["docs/reference/python.md", "docs/how-to/coming-from-oh-my-coder.md"])
+@pytest.mark.parametrize("name", ["docs/reference/python.md"])
 def test_the_python_that_is_shown_runs_as_it_stands(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -100,7 +100,7 @@ CHECKPOINTS = st.builds(
     scan_started=INT64,
     scan_ended=INT64,
     origin=st.builds(Origin, *[_TEXT] * 7),
-    git=st.none() | st.builds(GitState, _TEXT, _TEXT),
+    git=st.none() | st.builds(GitState, _TEXT, _TEXT, st.none() | st.integers(0, 1 << 40)),
     rules=st.lists(_TEXT, max_size=3).map(tuple),
     links=st.sets(st.lists(NAMES, min_size=1, max_size=3).map(b"/".join), max_size=7).map(_grouped),
 )

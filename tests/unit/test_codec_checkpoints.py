@@ -27,10 +27,10 @@ def test_the_bytes_of_a_checkpoint_never_change() -> None:
         f"0090c420{ID.hex()}c420{ID.hex()}"
         "c400a568656c6c6fa27b7d0509"
         "97a26d65a0a0a0a0a0a0"
-        "92a46d61696ea26131"
+        "93a46d61696ea26131c0"
         "91a32a2e6f90"
     )
-    assert key.id.hex() == "77d70da8712eb8dfa6b01d330b98b59aa2e76cfcce112c407092d91d0e7a948d"
+    assert key.id.hex() == "79768721aefc8cf87276758f07e8f3ab9abce82b1e3f7e2caf768237d4ccce79"
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_a_remote_workspace_waits_once_and_then_believes(tmp_path: Path, monkeyp
         def sleep(self, seconds: float) -> None:
             self.slept += seconds
 
-    monkeypatch.setattr(scan_module, "find_mounts", lambda directories: Mounts("nfs4", frozenset()))
+    monkeypatch.setattr(scan_module, "find_mounts", lambda directories, **_: Mounts("nfs4", frozenset()))
     for name in ("a", "b", "c"):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "link").symlink_to("a")

@@ -1,0 +1,1 @@
+"""What ``diff`` is made of: comparing lines, finding renames, and writing it all down as git does."""

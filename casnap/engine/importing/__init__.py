@@ -1,0 +1,1 @@
+"""``import``: the histories of other systems as checkpoints, one reader a system."""

@@ -1,0 +1,303 @@
+"""The keys of the configuration: their names, types and defaults, and where each may be set (no input or output)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from casnap.model.policy import (
+    DEFAULT_COMPRESSION,
+    DEFAULT_KEEP,
+    SENSITIVE_PATTERNS,
+    Policy,
+    Retention,
+    Selection,
+    Sensitive,
+)
+from casnap.model.tree import NANOSECONDS
+
+Value = bool | int | str | tuple[str, ...] | None
+"""What a key holds: a size in bytes, an age in nanoseconds, a list as a tuple."""
+
+Plain = bool | int | str | list[str] | None
+"""A value as JSON has it."""
+
+LEVELS = range(1, 20)
+"""Compression levels that zstd can undo within the memory that readers grant."""
+
+IN_WORKSPACE = "exclude"
+"""The only key that files inside the workspace may set: whoever works there may write them."""
+
+DEEPEST = 16
+"""Most dots in a name; no key comes near that."""
+
+_SIZE = re.compile(r"(?P<number>\d{1,15})(?P<unit>[KMGT]?)", re.IGNORECASE | re.ASCII)
+_SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+_AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[smhdw])", re.IGNORECASE | re.ASCII)
+_AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+_COUNT = re.compile(r"\d{1,9}", re.ASCII)
+_TRUE = frozenset({"true", "1", "yes", "on"})
+_FALSE = frozenset({"false", "0", "no", "off"})
+_NEAR = 0.6
+
+_NO_TRUTH = ("neither true nor false", "write true or false")
+_NO_COUNT = ("not a whole number", "write a number, such as 20")
+
+
+class BadValue(ValueError):
+    """A key cannot hold this; the text says what it is not, ``hint`` what to write."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A type of values. ``parse`` reads text, ``accept`` a value of JSON or TOML; both raise :class:`BadValue`."""
+
+    words: str
+    parse: Callable[[str], Value]
+    accept: Callable[[object], Value]
+    plain: Callable[[Any], Plain] = lambda value: value
+    text: Callable[[Any], str] = str
+
+
+def _truth(text: str) -> Value:
+    lower = text.lower()
+    if lower not in _TRUE | _FALSE:
+        raise BadValue(*_NO_TRUTH)
+    return lower in _TRUE
+
+
+def _accept_truth(found: object) -> Value:
+    if not isinstance(found, bool):
+        raise BadValue(*_NO_TRUTH)
+    return found
+
+
+def _count(text: str) -> Value:
+    if not _COUNT.fullmatch(text):
+        raise BadValue(*_NO_COUNT)
+    return int(text)
+
+
+def _accept_count(found: object) -> Value:
+    if not isinstance(found, int) or isinstance(found, bool):
+        raise BadValue(*_NO_COUNT)
+    return _count(str(found))
+
+
+def _size(text: str) -> Value:
+    if (match := _SIZE.fullmatch(text)) is None:
+        raise BadValue("not a size", "write bytes, or a number with K, M, G or T")
+    return int(match["number"]) * _SIZES[match["unit"].upper()]
+
+
+def _accept_size(found: object) -> Value:
+    is_number = isinstance(found, int) and not isinstance(found, bool)
+    return _size(str(found) if is_number or isinstance(found, str) else "")
+
+
+def _size_text(size: int) -> str:
+    unit = next((unit for unit in "TGMK" if size and size % _SIZES[unit] == 0), "")
+    return f"{size // _SIZES[unit]}{unit}"
+
+
+def _age(text: str) -> Value:
+    if (match := _AGE.fullmatch(text)) is None:
+        raise BadValue("not an age", "write a number and s, m, h, d or w, such as 7d")
+    return int(match["number"]) * _AGES[match["unit"].lower()] * NANOSECONDS
+
+
+def _accept_age(found: object) -> Value:
+    return _age(found if isinstance(found, str) else "")
+
+
+def _age_text(age: int) -> str:
+    seconds = age // NANOSECONDS
+    unit = next((unit for unit in "dhm" if seconds and seconds % _AGES[unit] == 0), "s")
+    return f"{seconds // _AGES[unit]}{unit}"
+
+
+def _days(text: str) -> Value:
+    return _age(f"{_count(text)}d")
+
+
+def _accept_days(found: object) -> Value:
+    return _age(f"{_accept_count(found)}d")
+
+
+def _level(text: str) -> Value:
+    if not re.fullmatch(r"\d{1,2}", text, re.ASCII) or int(text) not in LEVELS:
+        raise BadValue("not a compression level", f"write {LEVELS[0]} to {LEVELS[-1]}")
+    return int(text)
+
+
+def _accept_level(found: object) -> Value:
+    return _level(str(found) if isinstance(found, int) and not isinstance(found, bool) else "")
+
+
+def _lines(text: str) -> Value:
+    return tuple(line for line in text.split("\n") if line)
+
+
+def _accept_lines(found: object) -> Value:
+    if not isinstance(found, list | tuple) or not all(isinstance(line, str) for line in found):
+        raise BadValue("not a list of patterns", 'write a list of texts, such as ["*.log", "build/"]')
+    if any("\n" in line or "\0" in line for line in found):
+        raise BadValue("a pattern is more than one line", "write each pattern as a text of its own")
+    return tuple(line for line in found if line)
+
+
+def _choice(*words: str) -> Kind:
+    def accept(found: object) -> Value:
+        if not isinstance(found, str) or found not in words:
+            raise BadValue(f"none of {', '.join(words)}", f"write {', '.join(words[:-1])} or {words[-1]}")
+        return found
+
+    return Kind(" or ".join(words), accept, accept)
+
+
+TRUTH = Kind("true or false", _truth, _accept_truth, text=lambda value: "true" if value else "false")
+COUNT = Kind("number", _count, _accept_count)
+SIZE = Kind("size", _size, _accept_size, text=_size_text)
+AGE = Kind("age", _age, _accept_age, plain=_age_text, text=_age_text)
+DAYS = Kind("days", _days, _accept_days, plain=_age_text, text=_age_text)
+LEVEL = Kind("level", _level, _accept_level)
+LINES = Kind("list", _lines, _accept_lines, plain=list, text="\n".join)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key. ``nothing`` is the word for no value where there may be none.
+
+    One that is ``store_wide`` concerns the store, which all workspaces share: no workspace has a value of its own.
+    """
+
+    name: str
+    kind: Kind
+    default: Value
+    about: str
+    nothing: str = ""
+    store_wide: bool = False
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that sets it."""
+        return "CASNAP_" + self.name.upper().replace(".", "_")
+
+    def parse(self, text: str) -> Value:
+        """The value that a text stands for.
+
+        Raises:
+            BadValue: it stands for none.
+        """
+        return None if self.nothing and text.lower() == self.nothing else self.kind.parse(text)
+
+    def accept(self, found: object) -> Value:
+        """The value that one of JSON or TOML stands for; null is no value.
+
+        Raises:
+            BadValue: it is of another type, or out of range.
+        """
+        if self.nothing and (found is None or found == self.nothing):
+            return None
+        return self.kind.accept(found)
+
+    def plain(self, value: Value) -> Plain:
+        """A value as JSON has it."""
+        return None if value is None else self.kind.plain(value)
+
+    def text(self, value: Value) -> str:
+        """A value for a person; a list has a line for each of its texts."""
+        return self.nothing if value is None else self.kind.text(value)
+
+
+KEYS = {
+    key.name: key
+    for key in (
+        Key("exclude", LINES, (), "patterns in gitignore syntax, relative to the workspace's root: left out"),
+        Key("exclude_caches", TRUTH, True, "directories with a valid `CACHEDIR.TAG` are left out"),
+        Key("use_gitignore", TRUTH, False, "`.gitignore` files and `.git/info/exclude` count too"),
+        Key("max_file_size", SIZE, None, "larger regular files are left out", nothing="none"),
+        Key("one_file_system", TRUTH, True, "file systems that are mounted in the workspace are left out"),
+        Key("git", _choice("include", "exclude"), "include", "whether `.git` is captured"),
+        Key("sensitive.patterns", LINES, SENSITIVE_PATTERNS, "base names of files that hold secrets"),
+        Key(
+            "sensitive.policy",
+            _choice(*Sensitive),
+            Sensitive.KEEP.value,
+            "what becomes of such files: captured, left out, or captured without their values",
+        ),
+        Key("sqlite_consistent", TRUTH, False, "SQLite databases in use are captured through SQLite"),
+        Key("retention.keep", COUNT, DEFAULT_KEEP, "how many of the newest a cleanup keeps", nothing="none"),
+        Key("retention.max_age", AGE, None, "older checkpoints may go in a cleanup", nothing="none"),
+        Key("retention.auto", TRUTH, False, "each checkpoint is followed by a cleanup"),
+        Key("retention.keep_named", TRUTH, False, "a cleanup keeps checkpoints that were given a name"),
+        Key("min_free", SIZE, None, "what must stay free on the store's disk", nothing="auto", store_wide=True),
+        Key("compression", LEVEL, DEFAULT_COMPRESSION, "zstd level, 1 to 19", store_wide=True),
+    )
+}
+"""Every key, in the order in which people see them."""
+
+ALIASES = {
+    "max_checkpoints": KEYS["retention.keep"],
+    "retention_days": replace(KEYS["retention.max_age"], kind=DAYS),
+    "auto_cleanup": KEYS["retention.auto"],
+}
+"""Names that other tools have for some of them."""
+
+
+def key_of(name: str) -> Key | None:
+    """The key of this name or alias; None where there is none."""
+    return KEYS.get(name) or ALIASES.get(name)
+
+
+def flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    """The values of a table of tables by their dotted names, in order; a table too deep down is a value."""
+    ahead: list[tuple[str, object]] = list(reversed(table.items()))
+    while ahead:
+        name, value = ahead.pop()
+        if isinstance(value, dict) and value and name.count(".") < DEEPEST:
+            ahead += [(f"{name}.{inner}", below) for inner, below in reversed(value.items())]
+        else:
+            yield name, value
+
+
+def similar_to(name: str) -> str | None:
+    """The key that somebody may have meant by a name that is none."""
+    near = difflib.get_close_matches(name, [*KEYS, *ALIASES], 1, _NEAR)
+    if near:
+        return near[0]
+    return next((key for key in KEYS if key.rpartition(".")[2] == name), None)
+
+
+def policy_of(values: Mapping[str, Any], *, wait: float) -> Policy:
+    """The policy that a value for each key comes to; ``wait`` bounds the wait for a lock, in seconds."""
+    exclude: tuple[str, ...] = values["exclude"]
+    return Policy(
+        min_free=values["min_free"],
+        compression=values["compression"],
+        wait=wait,
+        selection=Selection(
+            exclude="\n".join(exclude).encode("utf-8", "surrogateescape"),
+            use_gitignore=values["use_gitignore"],
+            exclude_caches=values["exclude_caches"],
+            max_file_size=values["max_file_size"],
+            include_git=values["git"] == "include",
+            one_file_system=values["one_file_system"],
+            sensitive=Sensitive(values["sensitive.policy"]),
+            sensitive_patterns=values["sensitive.patterns"],
+        ),
+        sqlite_consistent=values["sqlite_consistent"],
+        retention=Retention(
+            keep=values["retention.keep"],
+            max_age_ns=values["retention.max_age"],
+            auto=values["retention.auto"],
+            keep_named=values["retention.keep_named"],
+        ),
+    )

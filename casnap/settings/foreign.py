@@ -1,0 +1,77 @@
+"""Settings of other tools, as ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from casnap.errors import CasnapError, Usage
+from casnap.model.config import BadValue, Value, key_of
+
+_LONGEST = 1 << 20
+_TAKEN = ("retention_days", "max_checkpoints", "exclude")
+_NOT_YET = "auto_checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """Values by key, and what a person should hear about what was left behind."""
+
+    values: Mapping[str, Value]
+    notes: tuple[str, ...]
+
+
+def read_checkpoint_yaml(path: Path) -> Imported:
+    """What an Oh My Coder ``checkpoint.yaml`` sets.
+
+    Raises:
+        Usage: it cannot be read, or holds what a key cannot hold.
+        CasnapError: there is no YAML library.
+    """
+    table = _load(path)
+    values: dict[str, Value] = {}
+    notes: list[str] = []
+    for name, given in table.items():
+        key = key_of(name) if name in _TAKEN else None
+        if name == _NOT_YET:
+            notes.append(f"{name} has no effect: checkpoints are made when somebody, or a hook, asks for one")
+        elif key is None:
+            notes.append(f"{name!s} is not known here, and was left out")
+        else:
+            try:
+                values[key.name] = key.accept(given)
+            except BadValue as error:
+                raise Usage(f"bad {name} {given!r} in {path}: {error}", code="bad-config", hint=error.hint) from None
+    if "retention.max_age" in values and "retention.keep" in values:
+        notes.append("with both retention_days and max_checkpoints, only what is beyond both goes in a cleanup")
+    return Imported(values, tuple(notes))
+
+
+def _load(path: Path) -> Mapping[Any, Any]:
+    try:
+        import yaml
+    except ImportError:
+        raise CasnapError(
+            "cannot read YAML: no library for it is installed",
+            code="no-yaml",
+            hint="install it with: pip install 'casnap[yaml]'",
+        ) from None
+    try:
+        with open(path, "rb") as file:
+            data = file.read(_LONGEST + 1)
+    except OSError as error:
+        raise Usage(f"cannot read {path}: {error.strerror}", hint="name a checkpoint.yaml") from None
+    try:
+        if len(data) > _LONGEST:
+            raise ValueError(f"it has more than {_LONGEST} bytes")
+        table = yaml.safe_load(data)
+        if table is None:
+            table = {}
+        if not isinstance(table, dict):
+            raise ValueError("it is not a list of keys and values")
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        cause = " ".join(str(error).split()) or "it is nested too deep"
+        raise Usage(f"cannot read {path}: {cause}", code="bad-config") from None
+    return table
