@@ -32,10 +32,12 @@ build: $(READY) ## source distribution and wheel, in dist/
 bundle: $(READY) ## installer for machines without a network, in dist/
 	$(BIN)/python .ci/bundle.py dist
 
-fmt: $(READY) ## rewrite the code in the house format, and the option tables of the documentation
+fmt: $(READY) ## rewrite the code in the house format, the option tables of the documentation and the manual page
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
 	PYTHONPATH=tests $(BIN)/python -m support.options
+	PYTHONPATH=tests $(BIN)/python -m support.keys
+	PYTHONPATH=tests $(BIN)/python -m support.man
 
 lint: $(READY) ## find faults of style
 	$(BIN)/ruff check .

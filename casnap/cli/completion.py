@@ -42,7 +42,7 @@ _ZSH = """\
         COMP_WORDS="${(j: :)words}" COMP_CWORD=$((CURRENT - 1)) %(complete_var)s=zsh_complete %(prog_name)s 2>/dev/null
     )}"; do
         case $kind in
-            dir) _path_files -/ ;;
+            dir) _path_files -/ && [[ -n $words[CURRENT] ]] && return ;;
             file) _path_files ;;
             plain)
                 if [[ $purpose == _ ]]; then
@@ -72,9 +72,9 @@ function %(complete_func)s
         set -l parts (string split -m 1 , -- $line)
         switch $parts[1]
             case dir
-                __fish_complete_directories $parts[2]
+                __fish_complete_directories $COMP_CWORD
             case file
-                __fish_complete_path $parts[2]
+                __fish_complete_path $COMP_CWORD
             case plain
                 echo $parts[2]
         end

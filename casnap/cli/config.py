@@ -184,7 +184,7 @@ def _change_file(session: Session, wanted: _Changes) -> None:
         raise Usage("no configuration file: this user has no home", hint="set HOME or XDG_CONFIG_HOME")
     from casnap.settings import user_file  # tomlkit takes longer to import than most commands to run
 
-    in_file = user_file.names(settings.user_file)
+    in_file = user_file.names(settings.user_file) if wanted.removals else set()
     for name in wanted.removals:
         if name not in in_file:
             _key(name)

@@ -15,6 +15,9 @@ from casnap.errors import NoStore
 from casnap.model.report import Status, WorkspaceInfo, count_changes
 from casnap.settings import workspaces_in_view
 
+LEFT_OUT = 3
+"""Exit status with ``--strict``: a rule leaves something out."""
+
 
 @verb("status")
 def command(session: Session) -> int:
@@ -27,13 +30,19 @@ def command(session: Session) -> int:
     view = workspaces_in_view(session.settings, context, session.options.workspace)
     if isinstance(view, WorkspaceInfo):
         session.echo(view)
-        show_status(session, status(context, view))
-        return 0
-    found = [status(context, workspace) for workspace in view]
+        found = status(context, view)
+        show_status(session, found)
+        return _exit_status(session, [found])
+    all_of_them = [status(context, workspace) for workspace in view]
+    _show_all(session, all_of_them)
+    return _exit_status(session, all_of_them)
+
+
+def _show_all(session: Session, found: list[Status]) -> None:
     if session.as_json:
         workspaces = [{"workspace": workspace_record(one.workspace), **status_fields(one)} for one in found]
         session.document("status", None, workspaces=workspaces)
-        return 0
+        return
     if not found:
         session.output.data("no workspace is registered; `casnap init` protects the current directory")
     for number, one in enumerate(found):
@@ -41,7 +50,10 @@ def command(session: Session) -> int:
             session.output.data("")
         for line in _lines(session, one):
             session.output.data(line)
-    return 0
+
+
+def _exit_status(session: Session, found: list[Status]) -> int:
+    return LEFT_OUT if session.options.strict and any(one.left_out for one in found) else 0
 
 
 def show_no_store(session: Session, error: NoStore) -> None:

@@ -19,6 +19,7 @@ from casnap.model.tree import (
     Omitted,
     Symlink,
 )
+from casnap.workspace.side_files import database_of
 
 
 class TreeView:
@@ -71,11 +72,15 @@ Guardian = Callable[[Change], Protected | None]
 
 
 def plan_between(
-    old: TreeView, new: TreeView, paths: tuple[bytes, ...] | None = None, guardian: Guardian | None = None
+    old: TreeView,
+    new: TreeView,
+    paths: tuple[bytes, ...] | None = None,
+    guardian: Guardian | None = None,
+    alone: frozenset[bytes] = frozenset(),
 ) -> Plan:
     """What turns ``old`` into ``new``, limited to ``paths`` and what lies below them when given.
 
-    What the ``guardian`` protects is left out.
+    Of ``alone`` the paths themselves are in scope too. What the ``guardian`` protects is left out.
     Directories above a limited path are changed only where the path could not be put back otherwise.
     """
     changes, protected = _Comparison(old, new).run()
@@ -83,10 +88,12 @@ def plan_between(
     protected += _take_guarded(by_path, guardian)
     spared = {item.path for item in protected}
     new_links = _without(new.links, spared)
-    _add_link_changes(old, new, new_links, by_path)
+    _add_link_changes(old, new, _limit_links(old.links, paths), _limit_links(new_links, paths), by_path)
     protected += [item for item in _take_guarded(by_path, guardian) if item.path not in spared]
+    protected += _take_side_files(by_path, protected)
+    _drop_unreachable(by_path, protected)
     if paths is not None:
-        by_path = _limit(by_path, paths)
+        by_path = _limit(by_path, paths, alone)
         protected = [item for item in protected if _in_scope(item.path, paths)]
     blocked = _take_blocked(by_path, protected)
     return Plan(
@@ -110,6 +117,26 @@ def _take_guarded(changes: dict[bytes, Change], guardian: Guardian | None) -> li
     return list(guarded.values())
 
 
+def _take_side_files(changes: dict[bytes, Change], protected: list[Protected]) -> list[Protected]:
+    """Take out what belongs to an SQLite database of which a file is protected: apart they are worth nothing."""
+    reasons = {database_of(item.path): item for item in protected}
+    found = []
+    for path in [path for path in changes if database_of(path) in reasons]:
+        item = reasons[database_of(path)]
+        change = changes[path]
+        if item.path != path and not isinstance(change.old or change.new, Directory):
+            found.append(Protected(path, item.reason, change.old, change.new))
+            del changes[path]
+    return found
+
+
+def _drop_unreachable(changes: dict[bytes, Change], protected: list[Protected]) -> None:
+    """Take out what was to come into a directory in whose place something is left alone that is none."""
+    tops = {item.path for item in protected if not isinstance(item.old, Directory)}
+    for path in [path for path in changes if not tops.isdisjoint(ancestors(path))] if tops else ():
+        del changes[path]
+
+
 def _take_blocked(changes: dict[bytes, Change], protected: list[Protected]) -> tuple[Change, ...]:
     """Take out the changes that would remove a directory above something protected."""
     above = {directory for item in protected for directory in ancestors(item.path)}
@@ -124,8 +151,8 @@ def _in_scope(path: bytes, paths: Iterable[bytes]) -> bool:
     return any(is_within(path, top) for top in paths)
 
 
-def _limit(changes: dict[bytes, Change], paths: tuple[bytes, ...]) -> dict[bytes, Change]:
-    chosen = {path: change for path, change in changes.items() if _in_scope(path, paths)}
+def _limit(changes: dict[bytes, Change], paths: tuple[bytes, ...], alone: frozenset[bytes]) -> dict[bytes, Change]:
+    chosen = {path: change for path, change in changes.items() if path in alone or _in_scope(path, paths)}
     for path, change in list(chosen.items()):
         if change.new is None:
             continue
@@ -232,9 +259,11 @@ def _without(groups: LinkGroups, spared: set[bytes]) -> LinkGroups:
     return tuple(group for group in kept if len(group) > 1)
 
 
-def _add_link_changes(old: TreeView, new: TreeView, new_links: LinkGroups, changes: dict[bytes, Change]) -> None:
+def _add_link_changes(
+    old: TreeView, new: TreeView, old_links: LinkGroups, new_links: LinkGroups, changes: dict[bytes, Change]
+) -> None:
     """Mark the paths that both trees have and whose hard-link group differs."""
-    before, after = set(old.links), set(new_links)
+    before, after = set(old_links), set(new_links)
     for path in sorted({path for group in before ^ after for path in group}):
         known = changes.get(path)
         if known is not None:

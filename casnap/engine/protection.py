@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from casnap.engine.compare import TreeView, plan_between
+from casnap.engine.compare import TreeView, change_of, plan_between
 from casnap.engine.request import Request
 from casnap.engine.scanning import LiveScan
-from casnap.engine.scope import with_databases
+from casnap.engine.scope import made_for, with_databases
 from casnap.engine.target_rules import TargetRules
 from casnap.model.change import Change, ChangeKind
 from casnap.model.objects import ObjectSource
 from casnap.model.paths import ancestors, components
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.policy import Sensitive
-from casnap.model.tree import Directory, is_redacted
+from casnap.model.tree import Directory, Omitted, is_redacted
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import GIT_DIRECTORY
 
 
-def plan_for(request: Request, live: LiveScan, source: ObjectSource, target: TreeView) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was there before: ``interrupted`` runs began from these trees, and ``head`` is what head holds."""
+
+    interrupted: tuple[TreeView, ...] = ()
+    head: TreeView | None = None
+
+
+def plan_for(request: Request, past: Past, live: LiveScan, source: ObjectSource, target: TreeView) -> Plan:
     """What turns the workspace as ``live`` found it, its objects in ``source``, into the target of a request."""
     view = live.view(source)
     borders = live.found.borders
-    protection = Protection(view, target, unsure=live.found.unsure, borders=borders, keep_git=request.keep_git)
-    paths = None if request.paths is None else with_databases(request.paths, view, target)
-    plan = plan_between(view, target, paths, protection.of)
+    protection = Protection(view, target, past, request, unsure=live.found.unsure, borders=borders)
+    paths, alone = None, frozenset[bytes]()
+    if request.paths is not None:
+        paths = with_databases(request.paths, view, target)
+        alone = made_for(paths, past.interrupted)
+    plan = plan_between(view, target, paths, protection.of, alone)
     # what is mounted has its own metadata: no checkpoint can say what the mount point should have
     return replace(plan, changes=tuple(change for change in plan.changes if change.path not in borders))
 
@@ -35,26 +46,30 @@ class Protection:
 
     What the present rules leave out is not in the live tree, and protected by that. Here: what the target's
     rules leave out, what lies in the live directories ``unsure`` whose rules cannot be read, files of which either
-    side has only the keys, mounts (``borders`` are their points) where the target has no directory, and with
-    ``keep_git`` every git directory.
+    side has only the keys, mounts (``borders`` are their points) where the target has no directory, on demand every
+    git directory, and after an interruption what the rules of before it left out: the ignore files may have gone
+    by now. An undo takes away what head holds, since the undone run brought that.
     """
 
     def __init__(
         self,
         live: TreeView,
         target: TreeView,
+        past: Past,
+        request: Request,
         *,
         unsure: frozenset[bytes],
-        borders: frozenset[bytes] = frozenset(),
-        keep_git: bool,
+        borders: frozenset[bytes],
     ) -> None:
         self.live = live
         self.target = target
         self.rules = TargetRules(target)
+        self.before = [(tree, TargetRules(tree)) for tree in past.interrupted]
+        self.brought = past.head if request.verb == "undo" else None
         self.unsure = unsure
         self.borders = borders
         self.redacts = any(parse_rules(side.rules).selection.sensitive is Sensitive.REDACT for side in (live, target))
-        self.keep_git = keep_git
+        self.keep_git = request.keep_git
 
     def of(self, change: Change) -> Protected | None:
         """What is left alone instead of making a change: the path, or a directory above it."""
@@ -68,13 +83,29 @@ class Protection:
             return None
         if self.unsure and not self.unsure.isdisjoint(ancestors(change.path)):
             return self._protected(change.path, Guard.RULES_UNREAD)
+        if (path := self._left_out_before(change)) is not None:
+            return self._protected(path, Guard.IGNORED_THEN)
         if change.kind is not ChangeKind.REMOVED:
+            return None
+        if self.brought is not None and change_of(change.path, self.brought.entry(change.path), change.old) is None:
             return None
         top = self.rules.ignored_top(change.path, change.old)
         if top is not None:
             return self._protected(top, Guard.IGNORED_THEN)
         if self.rules.of(change.path.rpartition(b"/")[0]).unsure:
             return self._protected(change.path, Guard.RULES_UNREAD)
+        return None
+
+    def _left_out_before(self, change: Change) -> bytes | None:
+        """The path, or one above it, that was left out when an interrupted run began."""
+        for tree, rules in self.before:
+            for place in (change.path, *ancestors(change.path)):
+                if isinstance(tree.entry(place), Omitted):
+                    return place
+            if tree.entry(change.path) is None and self.target.entry(change.path) is None:
+                top = rules.ignored_top(change.path, change.old)
+                if top is not None:
+                    return top
         return None
 
     def _redacted(self, path: bytes) -> bytes | None:

@@ -13,8 +13,9 @@ from casnap.model.report import RecoverReport, WorkspaceInfo
 def recover(context: Context, workspace: WorkspaceInfo, *, back: bool = False) -> RecoverReport:
     """Go forward with the interrupted rollback, or ``back`` to before it; nothing to do is no error.
 
-    It is planned anew from the present tree, with a safety checkpoint of its own; undo still leads to before
-    the first run, and one that was limited to paths stays limited to them.
+    It is planned anew from the present tree, with a safety checkpoint of its own. Going forward, undo still leads to
+    before the first of the runs that were interrupted; going back leads there, and undo to before this. A run that
+    was limited to paths stays limited to them.
 
     Raises:
         Damage: an object that is needed is missing or bad; nothing was changed, and ``back`` may still work.
@@ -23,13 +24,13 @@ def recover(context: Context, workspace: WorkspaceInfo, *, back: bool = False) -
     row = workspace_row(state, workspace)
     if not row.open:
         return RecoverReport(workspace, None)
-    begun = row.open[-1]
+    begun, first = row.open[-1], row.open[0].undo
     request = Request(
         "recover",
-        noun_of(context, state, begun.undo.safety if back else begun.target),
-        head_after=begun.undo.head if back else begun.head_after,
+        noun_of(context, state, first.safety if back else begun.target),
+        head_after=first.head if back else begun.head_after,
         paths=begun.paths or None,
-        undo=begun.undo,
+        undo=None if back else first,
         keep_git=begun.keep_git,
     )
     try:

@@ -21,8 +21,8 @@ from casnap.fs.directories import Directories
 from casnap.fs.durable import sync_filesystem
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import ROOT, escape
-from casnap.model.report import RestoreReport, WorkspaceInfo
-from casnap.model.tree import Directory, File
+from casnap.model.report import Problem, RestoreReport, WorkspaceInfo
+from casnap.model.tree import Directory, File, is_redacted
 from casnap.workspace.entries import directory_entry, read_xattrs
 from casnap.workspace.layout import lay_out
 from casnap.workspace.signature import signature_of
@@ -81,13 +81,18 @@ def _fill(
         staging.stage()
         outcome = Switch(staging, late=lambda path, fd: None, target=target.entry, whole=plan.whole).run()
         sync_filesystem(directories.root_fd)
+    keys_only = [
+        Problem(change.path, "written without its values, which were not stored")
+        for change in plan.changes
+        if change.new is not None and is_redacted(change.new)
+    ]
     written = [change.new for change in plan.changes if change.path != ROOT]
     return RestoreReport(
         checkpoint=checkpoint,
         directory=os.fsdecode(place),
         entries=len(written) - len(outcome.left_alone),
         bytes=sum(node.size for node in written if isinstance(node, File)),
-        problems=tuple(outcome.left_alone + outcome.problems),
+        problems=tuple(outcome.left_alone + outcome.problems + keys_only),
     )
 
 

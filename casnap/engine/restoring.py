@@ -17,7 +17,7 @@ from casnap.fs import placing
 from casnap.fs.directories import Directories
 from casnap.fs.durable import sync_filesystem, sync_names
 from casnap.model.operation import AnyOperation, RollbackEnded
-from casnap.model.paths import split
+from casnap.model.paths import ancestors, split
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.report import Problem
 from casnap.model.tree import Directory, OmitReason, is_redacted
@@ -121,10 +121,20 @@ class Restoring:
             for change in rest.visible
             if change.path not in left and (self.plan.whole or change.path in planned) and not is_redacted(change.old)
         )
+        differing += self._hidden(rest)
         if self.point and self.target.root and after.root.tree == self.target.root.tree:
             # every tree of it is in the store, which those of a scan that only looks need not be
             save_cache(self.context, self.row, after, mirrors=self.mirrors)
         return differing
+
+    def _hidden(self, rest: Plan) -> Problems:
+        """What a rule hides now that did not when the rollback was planned: nobody can say how it is."""
+        known = {item.path for item in self.plan.protected}
+        return tuple(
+            Problem(item.path, "a rule that came while the rollback ran hides it")
+            for item in rest.protected
+            if item.reason is OmitReason.IGNORED and known.isdisjoint((item.path, *ancestors(item.path)))
+        )
 
     def _sync(self, staging: Staging) -> None:
         layout = staging.layout

@@ -16,13 +16,13 @@ from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.git_moves import git_moves, require_no_git_lock
 from casnap.engine.history import noun_of, tree_of
-from casnap.engine.protection import plan_for
+from casnap.engine.protection import Past, plan_for
 from casnap.engine.request import Request
 from casnap.engine.restoring import Restoring
 from casnap.engine.roots import LockedRoot, locked_roots, peek_root
 from casnap.engine.safety import SafetyPoint, begin, begin_needed
 from casnap.engine.scanning import LiveScan, scan_and_plan
-from casnap.errors import CasnapError, NotFound, Usage
+from casnap.errors import CasnapError, Damage, NotFound, Usage
 from casnap.model.change import Aspect, ChangeKind
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import escape, is_within
@@ -113,12 +113,21 @@ def _head_after(row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] 
 def _resumed(
     row: WorkspaceRow, target: Checkpoint, paths: tuple[bytes, ...] | None, *, keep_git: bool
 ) -> UndoTarget | None:
-    """The same command after an interruption goes on with it: undo leads to before its first run."""
-    if not row.open:
-        return None
-    begun = row.open[-1]
-    same = (begun.target.hex(), begun.paths, begun.keep_git) == (target.id, paths or (), keep_git)
-    return begun.undo if same else None
+    """The same command after an interruption goes on with it: undo leads to before the first run."""
+    asked = (target.id, paths or (), keep_git)
+    same = any((begun.target.hex(), begun.paths, begun.keep_git) == asked for begun in row.open)
+    return row.open[0].undo if same else None
+
+
+def _past(context: Context, row: WorkspaceRow) -> Past:
+    state = context.store.state()
+    began = dict.fromkeys(safety for begun in row.open for safety in (begun.undo.safety, begun.safety))
+    interrupted = tuple(tree_of(context, noun_of(context, state, safety)) for safety in began)
+    head = None
+    if row.head:
+        with contextlib.suppress(Damage):
+            head = tree_of(context, noun_of(context, state, row.head))
+    return Past(interrupted, head)
 
 
 def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> RollbackReport:
@@ -132,7 +141,8 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
         _require_paths(request, live, target)
         return replace(_report(request, plan, row.head, context.clock.now() - started), preview=True)
     with peek_root(row) as directories:
-        look, sink, plan = scan_and_plan(context, row, directories, partial(plan_for, request, target=target), raw=True)
+        planned = partial(plan_for, request, _past(context, row), target=target)
+        look, sink, plan = scan_and_plan(context, row, directories, planned, raw=True)
         live = look.view(sink)
         _require_paths(request, live, target)
         require_no_git_lock(plan, look, live, target, context.clock.now())
@@ -187,7 +197,8 @@ class _Prepared:
         self.context, self.workspace, self.request, self.safety = context, workspace, request, safety
         self.row, self.directories = root.row, root.directories
         self.target = tree_of(context, request.target)
-        planned = partial(plan_for, request, target=self.target)
+        self.past = _past(context, self.row)
+        planned = partial(plan_for, request, self.past, target=self.target)
         self.look, self.sink, self.plan = scan_and_plan(context, self.row, self.directories, planned, raw=True)
         live = self.look.view(self.sink)
         _require_paths(request, live, self.target)
@@ -206,7 +217,7 @@ class _Prepared:
             context, missing = self.context, self.sink.missing_bytes
             self.point = begin(context, self.workspace, self.directories, self.look, missing, self.request, self.plan)
             self.look = self.point.live
-            self.plan = plan_for(self.request, self.look, context.store, self.target)
+            self.plan = plan_for(self.request, self.past, self.look, context.store, self.target)
 
     def _restoring(self) -> Restoring:
         mirrors = bytes.fromhex(self.request.target.id)
@@ -268,7 +279,7 @@ def _require_paths(request: Request, live: TreeView, target: TreeView) -> None:
 
 def _report(request: Request, plan: Plan, head: bytes, elapsed: int) -> RollbackReport:
     hidden = [Problem(item.path, item.reason.words) for item in plan.protected if item.is_left_alone]
-    blocked = [Problem(c.path, "holds something that no checkpoint has") for c in plan.blocked if c.new is not None]
+    blocked = [Problem(c.path, "holds something that is left alone") for c in plan.blocked if c.new is not None]
     return RollbackReport(
         verb=request.verb,
         target=request.target,

@@ -138,7 +138,8 @@ def _equal_checkpoint(context: Context, row: WorkspaceRow, live: LiveScan) -> by
             continue
         with contextlib.suppress(Damage):  # a checkpoint that cannot be read serves nobody
             recorded = load_object(context, candidate)
-            if recorded.root == live.root and recorded.links == live.links:
+            same = (recorded.root, recorded.links, recorded.rules) == (live.root, live.links, live.found.rules)
+            if same:
                 return candidate
     return b""
 

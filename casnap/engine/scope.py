@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from casnap.engine.compare import TreeView
+from casnap.model.paths import ancestors
 from casnap.model.tree import File
-from casnap.workspace.databases import SIDE_FILES, database_of
+from casnap.workspace.side_files import SIDE_FILES, database_of, may_be_database
 
 
 def with_databases(paths: tuple[bytes, ...], *views: TreeView) -> tuple[bytes, ...]:
@@ -13,6 +14,13 @@ def with_databases(paths: tuple[bytes, ...], *views: TreeView) -> tuple[bytes, .
     for path in paths:
         database = database_of(path)
         beside = [database + suffix for suffix in SIDE_FILES]
-        if any(isinstance(view.entry(name), File) for view in views for name in beside):
+        is_set = any(may_be_database(view.entry(database)) for view in views)
+        if is_set and any(isinstance(view.entry(name), File) for view in views for name in beside):
             found.update(dict.fromkeys((database, *beside)))
     return tuple(found)
+
+
+def made_for(paths: tuple[bytes, ...], interrupted: tuple[TreeView, ...]) -> frozenset[bytes]:
+    """The directories above paths that were not there when an interrupted run began: it made them on its way."""
+    above = {directory for path in paths for directory in ancestors(path) if directory}
+    return frozenset(directory for directory in above for tree in interrupted if tree.entry(directory) is None)

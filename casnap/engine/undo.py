@@ -22,7 +22,7 @@ def undo(context: Context, workspace: WorkspaceInfo) -> RollbackReport:
     """
     state = context.store.state()
     row = workspace_row(state, workspace)
-    point = row.open[-1].undo if row.open else row.undo
+    point = row.open[0].undo if row.open else row.undo
     if point is None:
         raise NotFound(
             f"nothing to undo in {workspace.path}: no rollback has changed it",

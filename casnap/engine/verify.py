@@ -16,7 +16,7 @@ from casnap.model.checkpoint import Checkpoint
 from casnap.model.operation import AnyOperation, Verified
 from casnap.model.plan import Plan
 from casnap.model.report import Problem, VerifyReport, WorkspaceInfo
-from casnap.model.tree import OmitReason, Omitted
+from casnap.model.tree import Omitted
 from casnap.store.state import State
 from casnap.store.store import Commit
 
@@ -51,7 +51,7 @@ def _obstructed(plan: Plan) -> tuple[Change, ...]:
     return tuple(
         Change(item.path, ChangeKind.CHANGED, item.old, item.new, Aspect.CONTENT)
         for item in plan.protected
-        if isinstance(item.new, Omitted) and not isinstance(item.old, Omitted) and OmitReason(item.new.reason).obstructs
+        if isinstance(item.new, Omitted) and not isinstance(item.old, Omitted)
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from casnap.model.change import Change
-from casnap.model.tree import AnyEntry, OmitReason, Omitted
+from casnap.model.tree import AnyEntry, OmitReason, Omitted, is_redacted
 
 LinkGroups = tuple[tuple[bytes, ...], ...]
 """Hard-link groups: sorted paths of one file, groups sorted."""
@@ -46,14 +46,18 @@ class Protected:
             return False
         if self.new is None:
             return self.reason is OmitReason.UNREADABLE
-        return self.reason.obstructs and not isinstance(self.new, Omitted)
+        return not isinstance(self.new, Omitted)
 
     @property
     def _is_lost(self) -> bool:
-        """Whether the target has something that is not there in any form: without its values, or under a mount."""
+        """Whether the target has something that cannot be put in place.
+
+        Of a file whose values it has not, only its absence is told: a live one is what is wanted.
+        """
         if self.reason is Guard.MOUNTED:
             return self.new is not None
-        return self.reason is Guard.REDACTED and self.old is None
+        wanted = self.new is not None and not (self.old is not None and is_redacted(self.new))
+        return self.reason is Guard.REDACTED and wanted
 
 
 @dataclass(frozen=True, slots=True)

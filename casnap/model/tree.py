@@ -28,11 +28,6 @@ class OmitReason(IntEnum):
         return self is not OmitReason.UNREADABLE
 
     @property
-    def obstructs(self) -> bool:
-        """Whether what was captured under the same name is not there, rather than not asked for any more."""
-        return self in (OmitReason.UNREADABLE, OmitReason.MOUNT_POINT, OmitReason.SOCKET, OmitReason.TOO_LARGE)
-
-    @property
     def words(self) -> str:
         """The reason for a person."""
         return self.name.lower().replace("_", " ")

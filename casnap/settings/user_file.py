@@ -15,7 +15,7 @@ from tomlkit.exceptions import TOMLKitError
 from casnap.errors import Busy, Usage
 from casnap.fs import durable
 from casnap.fs.locks import try_flock
-from casnap.model.config import ALIASES, KEYS, Value, flat
+from casnap.model.config import ALIASES, KEYS, SIZE, Value, flat
 
 
 def edit(path: Path, changes: Mapping[str, Value], removals: tuple[str, ...] = (), *, wait: float) -> bool:
@@ -58,7 +58,7 @@ def names(path: Path) -> set[str]:
     Raises:
         Usage: the file is no TOML.
     """
-    return {name for name, _ in flat(_parsed(path, _read(path)[0]))}
+    return {name for name, _ in flat(_parsed(path, _read(path)[0]).unwrap())}
 
 
 def _parsed(path: Path, text: str) -> tomlkit.TOMLDocument:
@@ -88,7 +88,7 @@ def _locked(directory: Path, wait: float) -> Iterator[None]:
 def _read(path: Path) -> tuple[str, os.stat_result | None]:
     try:
         return path.read_bytes().decode("utf-8"), path.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return "", None
     except UnicodeDecodeError:
         raise Usage(f"cannot change {path}: it is not UTF-8", code="bad-config") from None
@@ -127,5 +127,4 @@ def _set(table: MutableMapping[str, Any], parts: list[str], value: object) -> No
 def _as_toml(name: str, value: Value) -> object:
     """A value as a person would write it; TOML has no null."""
     key = KEYS[name]
-    plain = key.plain(value)
-    return plain if isinstance(plain, bool | list) or plain == value else key.text(value)
+    return key.text(value) if value is None or key.kind is SIZE else key.plain(value)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 from casnap.errors import CasnapError
 from casnap.fs.durable import scratch_file
 
-TRIES = 500
+TRIES = 200
 """How often a read transaction is tried for where writers leave hardly a gap; each time waits for ``WAIT``."""
 
 WAIT = 0.01

@@ -21,17 +21,9 @@ from casnap.model.tree import File, FileFlag, Omitted
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import TRIES
 from casnap.workspace.reader import open_file
+from casnap.workspace.side_files import INDEX, JOURNAL, LOGS, SIDE_FILES, database_of
 from casnap.workspace.signature import Signature
 from casnap.workspace.walk import Walk
-
-_JOURNAL = b"-journal"
-LOGS = (b"-wal", _JOURNAL)
-"""What commits, or the way back from them, is in beside the database."""
-
-INDEX = b"-shm"
-"""Rebuilt from the log by whoever opens a database; it is written through a mapping, so its stat proves nothing."""
-
-SIDE_FILES = (*LOGS, INDEX)
 
 MOVED_ON = "captured, but this SQLite database was written to meanwhile: a restored copy may be damaged"
 
@@ -48,14 +40,6 @@ Copier = Callable[[int, bytes], int | None]
 
 KeepCopy = Callable[[FoundDirectory, bytes, int, int], None]
 """Records a copy (second descriptor) as the content of a file (first descriptor, under a name in a directory)."""
-
-
-def database_of(path: bytes) -> bytes:
-    """The database that a file belongs to, if its name is one of SQLite's side files; else the path itself."""
-    for suffix in SIDE_FILES:
-        if path.endswith(suffix):
-            return path.removesuffix(suffix)
-    return path
 
 
 class Databases:
@@ -204,7 +188,7 @@ class Databases:
             return self._is_open(join(found.path, name))
         # a journal that nobody is using would be rolled back by opening the database
         return any(
-            _is_locked(directory, name, *_DATABASE_LOCKS) or not _has_bytes(directory, name + _JOURNAL)
+            _is_locked(directory, name, *_DATABASE_LOCKS) or not _has_bytes(directory, name + JOURNAL)
             for _ in range(TRIES)
         )
 
@@ -212,7 +196,7 @@ class Databases:
 def _has_bytes(directory_fd: int, name: bytes) -> bool:
     try:
         return os.lstat(name, dir_fd=directory_fd).st_size > 0
-    except FileNotFoundError:
+    except OSError:
         return False
 
 

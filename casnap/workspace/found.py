@@ -43,6 +43,7 @@ class FoundDirectory:
     signature: Signature
     settled: bool
     in_git: bool
+    is_git_root: bool
     known: Known
     mounts: frozenset[bytes]
     rules: Rules

@@ -10,7 +10,7 @@ from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.paths import ROOT, components, split
 from casnap.model.plan import Plan
 from casnap.model.tree import AnyNode, Directory, Omitted
-from casnap.workspace.databases import LOGS
+from casnap.workspace.side_files import LOGS
 from casnap.workspace.signature import Signature
 
 Unit = tuple[bytes, ...]

@@ -75,6 +75,7 @@ class Lister:
             signature=signature,
             settled=settled,
             in_git=in_git,
+            is_git_root=in_git and b"HEAD" in names,
             known=known,
             mounts=self._omissions.mounts_in(path),
             rules=rules.inside(path, files.texts, is_repository=above is not None and GIT_DIRECTORY in names),

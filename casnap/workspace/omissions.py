@@ -9,12 +9,15 @@ from pathlib import Path
 
 from casnap.model.paths import components, join, names_by_directory
 from casnap.model.policy import Sensitive
-from casnap.model.tree import OmitReason
+from casnap.model.tree import OmitReason, Omitted
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.rules import GIT_DIRECTORY, Rules
+from casnap.workspace.side_files import database_of
 
 GIT_OBJECTS = b"objects"
 _GIT_LOCK = b".lock"
+_REF_DIRECTORIES = frozenset({b"refs", b"logs"})
+_OBJECT_DIRECTORIES = frozenset({(b"objects", b"info"), (b"objects", b"pack")})
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +77,17 @@ class Omissions:
             return OmitReason.STORE
         if path in self.aside:
             return OmitReason.IGNORED
+        database = database_of(name)
+        if database != name and stat.S_ISREG(mode) and _is_file(found, database):
+            omitted = found.entries.get(database)  # a log goes the way of its database, whatever patterns say of it
+            return OmitReason(omitted.reason) if isinstance(omitted, Omitted) else None
         if not found.in_git and found.rules.ignores(path, is_directory=stat.S_ISDIR(mode)):
             return OmitReason.IGNORED
         if path in self.borders and not stat.S_ISDIR(mode):  # nothing could take the place of such a file
             return OmitReason.MOUNT_POINT
         if stat.S_ISSOCK(mode):
             return OmitReason.SOCKET
-        if found.in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode):
+        if found.in_git and name.endswith(_GIT_LOCK) and stat.S_ISREG(mode) and _is_gits_own(found):
             return OmitReason.GIT_LOCK
         if self.rules.selection.sensitive is Sensitive.SKIP and self._is_sensitive(found, name, mode):
             return OmitReason.SENSITIVE
@@ -94,12 +101,31 @@ class Omissions:
         return self.rules.selection.sensitive is Sensitive.REDACT and self._is_sensitive(found, name, mode)
 
     def _is_sensitive(self, found: FoundDirectory, name: bytes, mode: int) -> bool:
-        return stat.S_ISREG(mode) and not found.in_git and self.rules.selection.is_sensitive(name)
+        is_sensitive = self.rules.selection.is_sensitive
+        return stat.S_ISREG(mode) and not found.in_git and (is_sensitive(name) or is_sensitive(database_of(name)))
 
     def _is_store(self, path: bytes, status: os.stat_result) -> bool:
         return (status.st_dev, status.st_ino) in self.exclusions.identities or (
             join(self.root_path, path) in self.exclusions.paths
         )
+
+
+def _is_file(found: FoundDirectory, name: bytes) -> bool:
+    """Whether a regular file of this name was found; it comes before its side files in order of name."""
+    seen = found.signatures.get(name)
+    return seen is not None and stat.S_ISREG(seen.mode)
+
+
+def _is_gits_own(found: FoundDirectory) -> bool:
+    """Whether git itself makes lock files in a directory: others keep theirs below ``.git`` too."""
+    parts = components(found.path)
+    below = parts[parts.index(GIT_DIRECTORY) + 1 :]
+    return (
+        not below
+        or found.is_git_root
+        or not _REF_DIRECTORIES.isdisjoint(below)
+        or tuple(below[-2:]) in _OBJECT_DIRECTORIES
+    )
 
 
 def is_in_git(directory: bytes) -> bool:

@@ -14,12 +14,13 @@ from msgspec.structs import replace
 
 from casnap.fs.directories import Directories
 from casnap.model.tree import File, FileFlag, OmitReason
-from casnap.workspace.databases import Copier, Databases, database_of
+from casnap.workspace.databases import Copier, Databases
 from casnap.workspace.entries import ReadFailed, Xattrs, file_entry, is_sparse, read_xattrs
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.git_directories import GitDirectories
 from casnap.workspace.lister import raise_if_ours, unreadable
 from casnap.workspace.reader import GONE, Content, Reader, open_file
+from casnap.workspace.side_files import database_of
 from casnap.workspace.signature import Settling, Signature, signature_of
 from casnap.workspace.walk import Walk
 

@@ -112,8 +112,7 @@ def scan(
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     with _shown(progress, "reading", ahead.total_bytes):
         rounds.run(jobs)
-    reuse, ended = trusted and not confirm, clock.now()
-    return _put_together(walk, rounds, outbox, borders, reuse=reuse, started=started, ended=ended)
+    return _put_together(walk, rounds, outbox, borders, trusted and not confirm, started, clock.now())
 
 
 def _put_together(
@@ -121,7 +120,6 @@ def _put_together(
     rounds: Rounds,
     outbox: Outbox,
     borders: frozenset[bytes],
-    *,
     reuse: bool,
     started: int,
     ended: int,

@@ -19,8 +19,8 @@ from casnap.model.change import Change
 from casnap.model.paths import components, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, AnyNode, Directory
-from casnap.workspace.databases import LOGS, database_of
 from casnap.workspace.reader import open_file
+from casnap.workspace.side_files import LOGS, PAGE, database_of
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
 
@@ -97,9 +97,24 @@ class Switch:
         return {
             path
             for database, members in sets.items()
-            if members != {database} and not all(map(self._is_as_seen, (database, *(database + log for log in LOGS))))
+            if self._is_set(database, members)
+            and not all(map(self._is_as_seen, (database, *(database + log for log in LOGS))))
             for path in members
         }
+
+    def _is_set(self, database: bytes, members: set[bytes]) -> bool:
+        seen = self.staging.signatures.get(database)
+        return members != {database} or (seen is not None and seen.size % PAGE == 0)
+
+    def _log_came(self, path: bytes) -> bool:
+        """Whether a log has come beside a file since: then a program is at work in that database."""
+        for log in (path + suffix for suffix in LOGS):
+            known = log in self.staging.signatures and log not in self._removed
+            with contextlib.suppress(OSError):  # a name that is too long is nobody's
+                now = None if known or log in self.staging.staged else self._lstat(log)
+                if now is not None and now.st_size:
+                    return True
+        return False
 
     def _is_as_seen(self, path: bytes) -> bool:
         try:
@@ -138,6 +153,8 @@ class Switch:
         with self.directories.held(home) as home_fd, self.directories.held(parent) as parent_fd:
             source, target = (home_fd, staged), (parent_fd, name)
             if self._is_replaced(path):
+                if self._log_came(path):
+                    raise _LeftAlone("its database came into use after the safety checkpoint was taken")
                 with self._guarded(path):
                     placing.replace(source, target)
             elif parent in self.staging.created:  # nobody else knows of that directory

@@ -86,15 +86,25 @@ STATUS_KEYS = {
         (("show", "--files"), "show", {"checkpoint", "skipped", "files"}),
         (("status",), "status", STATUS_KEYS),
         ((), "status", STATUS_KEYS),
-        (("diff", "c1"), "diff", {"from", "to", "changes", "problems", "patch"}),
-        (("diff", "c1", "--stat"), "diff", {"from", "to", "changes", "problems"}),
+        (("diff", "c1"), "diff", {"from", "to", "changes", "problems", "cut", "notes", "patch"}),
+        (("diff", "c1", "--stat"), "diff", {"from", "to", "changes", "problems", "cut", "notes"}),
         (("rollback", "c1"), "rollback", ROLLBACK_KEYS),
         (("rollback", "c1", "--preview"), "rollback", ROLLBACK_KEYS),
         (("verify",), "verify", {"checkpoint", "equal", "digest", "changes", "omitted", "problems"}),
         (("restore-to", "../out"), "restore-to", {"checkpoint", "directory", "entries", "bytes", "problems"}),
         (("delete", "c1"), "delete", {"deleted", "head"}),
+        (("cleanup", "--keep", "1"), "cleanup", {"deleted", "kept", "dry_run", "rule"}),
+        (("pin", "c1"), "pin", {"checkpoints"}),
+        (("unpin", "c1"), "unpin", {"checkpoints"}),
+        (("rename", "1", "one"), "rename", {"checkpoint", "before"}),
+        (("manifest",), "manifest", {"checkpoint", "sum", "files"}),
+        (("log",), "log", {"operations"}),
+        (("log", "--graph"), "log", {"graph"}),
+        (("workspace", "gone"), "workspace", {"workspaces"}),
         (("recover",), "recover", {"recovered", "failed"}),
         (("recover", "--all"), "recover", {"recovered", "failed"}),
+        (("config",), "config", {"settings", "notes", "problems"}),
+        (("config", "set", "git", "exclude"), "config", {"settings", "notes", "problems"}),
         (("forget",), "forget", {"dropped"}),
     ],
 )
@@ -102,7 +112,8 @@ def test_each_verb_answers_with_one_document(
     history: Path, args: tuple[str, ...], verb: str, keys: set[str], call: Call
 ) -> None:
     for form in (["--json"], ["--format", "json"]):
-        if form[0] == "--format" and verb in ("list", "forget", "delete", "restore-to"):
+        once = ("list", "log", "workspace", "forget", "delete", "restore-to")
+        if form[0] == "--format" and (verb in once or args == ("config",)):
             continue  # a bare array, or gone already
         result = call(*args, *form, cwd=history, check=0)
         assert result.stdout.count("\n") == 1

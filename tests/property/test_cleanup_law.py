@@ -232,7 +232,7 @@ def play(history: History, act: tuple[object, ...]) -> None:
                 getattr(history, verb)(live[which % len(live)], *more)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(acts=st.lists(ACTS, min_size=4, max_size=20), rule=RULES)
 def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
     context: Context, acts: list[tuple[object, ...]], rule: tuple[int | None, int | None, bool]

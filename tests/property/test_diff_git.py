@@ -167,10 +167,9 @@ def change(root: bytes, rng: random.Random) -> None:
         put(free_path(root, rng), content(rng), rng)
         return
     act(root, rng.choice(paths), rng)
-    for directory, names, files in sorted(os.walk(root, topdown=False), reverse=False, key=lambda one: -len(one[0])):
+    for directory, _, _ in os.walk(root, topdown=False):
         if directory != root and not os.listdir(directory):
             os.rmdir(directory)
-        assert names is not files
 
 
 def add(root: bytes, path: bytes, rng: random.Random) -> None:

@@ -156,7 +156,7 @@ BAD_LISTINGS: dict[str, Listing] = {
     "huge size": with_changes(FILE, size=1 << 63, chunk_list=ID),
     "long but one chunk": with_changes(FILE, size=MAX_RAW + 1),
     "short but a list": with_changes(FILE, size=1, chunk_list=ID),
-    "flag": with_changes(FILE, flags=4),
+    "flag": with_changes(FILE, flags=8),
     "negative flag": with_changes(FILE, flags=-1),
     "content": with_changes(FILE, content=ID[1:]),
     "no content": with_changes(FILE, content=b""),
@@ -169,7 +169,7 @@ BAD_LISTINGS: dict[str, Listing] = {
     "major": with_changes(DEVICE, major=1 << 32),
     "minor": with_changes(DEVICE, minor=-1),
     "reason": with_changes(OMITTED, reason=0),
-    "later reason": with_changes(OMITTED, reason=8),
+    "later reason": with_changes(OMITTED, reason=9),
 }
 
 

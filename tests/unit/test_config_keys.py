@@ -23,6 +23,7 @@ from casnap.model.config import (
     similar_to,
 )
 from casnap.model.policy import Policy, Retention, Selection, Sensitive
+from support import keys
 
 SECOND = 10**9
 BAD = "neither a list nor a number"
@@ -160,6 +161,11 @@ def test_a_variable_is_named_like_its_key() -> None:
 def test_a_name_that_is_none_is_compared_with_those_that_are(name: str, near: str | None) -> None:
     assert key_of(name) is None
     assert similar_to(name) == near
+
+
+def test_the_table_of_keys_in_the_documentation_is_that_of_the_keys() -> None:
+    text = keys.PAGE.read_text("utf-8")
+    assert text == keys.update(text), "run `make fmt`"
 
 
 def test_an_alias_is_no_key_of_its_own() -> None:

@@ -18,7 +18,8 @@ from casnap import CheckpointManager
 from casnap.model.change import ChangeKind
 from casnap.model.tree import File, FileFlag
 from casnap.store.database_copy import copy_database
-from casnap.workspace.databases import MOVED_ON, Databases, database_of
+from casnap.workspace.databases import MOVED_ON, Databases
+from casnap.workspace.side_files import database_of
 from casnap.workspace.switching import Switch
 from support.oracle import difference, snapshot
 from support.scanning import MemoryStore, entries_of, take
@@ -56,7 +57,15 @@ def in_use(path: Path, *statements: str) -> Iterator[None]:
 
 @pytest.mark.parametrize(
     ("name", "database"),
-    [(b"a/b.db-wal", b"a/b.db"), (b"b-shm", b"b"), (b"b-journal", b"b"), (b"b-wal-wal", b"b-wal"), (b"b.db", b"b.db")],
+    [
+        (b"a/b.db-wal", b"a/b.db"),
+        (b"b-shm", b"b"),
+        (b"b-journal", b"b"),
+        (b"b-wal-wal", b"b-wal"),
+        (b"b.db", b"b.db"),
+        (b"-wal", b"-wal"),
+        (b"d/-shm", b"d/-shm"),
+    ],
 )
 def test_a_side_file_is_known_by_its_name(name: bytes, database: bytes) -> None:
     assert database_of(name) == database

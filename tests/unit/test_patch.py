@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from casnap.engine.diffing.patch import LINE_LIMIT, LINES_LIMIT, TEXT_LIMIT, FilePatch, Style, blob_id, patch_of
@@ -42,6 +42,7 @@ def applied(patch: bytes, before: bytes | None, name: bytes, place: Path) -> byt
     return Path(os.fsdecode(path)).read_bytes() if os.path.lexists(path) else None
 
 
+@settings(max_examples=50)
 @given(old=TEXTS, new=TEXTS, context=st.integers(0, 4))
 def test_git_applies_the_patch_of_a_changed_file(
     tmp_path_factory: pytest.TempPathFactory, old: bytes, new: bytes, context: int
@@ -54,6 +55,7 @@ def test_git_applies_the_patch_of_a_changed_file(
         assert edit(old, new, context=context).count == found.count
 
 
+@settings(max_examples=50)
 @given(new=TEXTS, name=st.sampled_from(ODD))
 def test_git_applies_the_patch_of_an_added_and_a_removed_file(
     tmp_path_factory: pytest.TempPathFactory, new: bytes, name: bytes

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from casnap import CheckpointManager
 from casnap.engine.history import tree_of
 from casnap.model.policy import Selection, Sensitive
-from casnap.model.tree import File, FileFlag, Omitted, OmitReason
+from casnap.model.tree import File, FileFlag, OmitReason, Omitted
 from casnap.settings import load_settings, open_context
 from casnap.workspace.redaction import MAX_REDACTED, redacted
 from support.oracle import difference, snapshot
@@ -150,6 +150,14 @@ def test_a_live_database_with_a_sensitive_name_is_not_copied(workspace: Path, mo
     database.close()
 
 
+def test_what_belongs_to_a_database_with_a_sensitive_name_goes_its_way(tmp_path: Path) -> None:
+    for name in ("x.db", "x.db-wal", "x.db-shm"):
+        (tmp_path / name).write_bytes(b"\0secret")
+    for policy in (SKIP, REDACT):
+        found = take(tmp_path, selection=Selection(sensitive=policy, sensitive_patterns=("*.db",)))
+        assert {path for path, _ in found.skipped} == {b"x.db", b"x.db-wal", b"x.db-shm"}
+
+
 def _entry(workspace: Path, name: str, checkpoint: str) -> object:
     with CheckpointManager(workspace) as manager:
         made = manager.create(checkpoint)
@@ -209,18 +217,18 @@ NEW = "DB_PASSWORD=other\n"
         (REDACT, ENV, REDACT, ENV.replace("hunter2", "x"), ENV.replace("hunter2", "x"), (), []),
         (REDACT, ENV, REDACT, NEW, NEW, (b".env",), []),
         (REDACT, ENV, KEEP, NEW, NEW, (b".env",), []),
-        (REDACT, ENV, SKIP, NEW, NEW, (b".env",), []),
+        (REDACT, ENV, SKIP, NEW, NEW, (), [b".env"]),
         (REDACT, ENV, REDACT, None, None, (), [b".env"]),
         (REDACT, ENV, KEEP, None, None, (), [b".env"]),
         (REDACT, None, REDACT, NEW, NEW, (b".env",), []),
-        (KEEP, ENV, REDACT, NEW, NEW, (b".env",), []),
+        (KEEP, ENV, REDACT, NEW, NEW, (), [b".env"]),
         (KEEP, ENV, REDACT, None, ENV, (), []),
         (KEEP, None, REDACT, NEW, NEW, (b".env",), []),
         (KEEP, None, REDACT, "no keys", "no keys", (b".env",), []),
         (SKIP, ENV, KEEP, NEW, NEW, (b".env",), []),
         (SKIP, None, KEEP, NEW, NEW, (b".env",), []),
         (SKIP, None, SKIP, NEW, NEW, (b".env",), []),
-        (KEEP, ENV, SKIP, NEW, NEW, (b".env",), []),
+        (KEEP, ENV, SKIP, NEW, NEW, (), [b".env"]),
         (KEEP, ENV, SKIP, None, ENV, (), []),
     ],
 )
@@ -239,6 +247,14 @@ def test_a_rollback_leaves_a_live_file_whose_values_are_not_stored(
     assert story.roll_back() == (None if after is None else after.replace("\r\n", "\n"), kept, left)
 
 
+def test_what_is_written_elsewhere_without_its_values_is_said(story: Story, tmp_path: Path) -> None:
+    story.checkpoint(REDACT, ENV)
+    with CheckpointManager(story.workspace) as manager:
+        report = manager.restore_to(tmp_path / "out", "then")
+    assert [problem.path for problem in report.problems] == [b".env"]
+    assert (tmp_path / "out" / ".env").read_text() == KEYS + "\n"
+
+
 def test_a_directory_where_a_redacted_file_stands_is_not_put_in_its_place(story: Story) -> None:
     story.stands(KEEP, None)
     story.env.mkdir()
@@ -248,7 +264,7 @@ def test_a_directory_where_a_redacted_file_stands_is_not_put_in_its_place(story:
     (story.env / "inside").unlink()
     story.env.rmdir()
     story.stands(REDACT, NEW)
-    assert story.roll_back() == (NEW, (b".env",), [])
+    assert story.roll_back() == (NEW, (), [b".env"])
 
 
 def test_the_rules_of_a_checkpoint_tell_its_policy_only_where_it_matters(tmp_path: Path) -> None:
