@@ -27,7 +27,9 @@ _BASH = """\
                 COMPREPLY+=("$value")
                 ;;
         esac
-    done < <(COMP_WORDS=${COMP_LINE:0:COMP_POINT} COMP_CWORD=$COMP_WORDBREAKS %(complete_var)s=bash_complete "$1" 2>/dev/null)
+    done < <(
+        COMP_WORDS=${COMP_LINE:0:COMP_POINT} COMP_CWORD=$COMP_WORDBREAKS %(complete_var)s=bash_complete "$1" 2>/dev/null
+    )
 }
 complete -o nosort -F %(complete_func)s %(prog_name)s
 """

@@ -75,7 +75,7 @@ def show_git(session: Session, report: RollbackReport) -> None:
     """Say first what becomes of git directories: commits are what people mind most."""
     for move in report.git:
         moves = f"{quantity(move.commits, 'commit')} and {quantity(move.refs, 'ref')} go back"
-        returning = f", {quantity(move.returning, 'commit')} come back" if move.returning else ""
+        returning = f", {quantity(move.returning, 'commit comes', 'commits come')} back" if move.returning else ""
         session.output.data(f"git {path_text(move.path)}: {moves}{returning}")
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+from casnap.engine.alike import alike_paths
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.git_moves import git_moves, require_no_git_lock
@@ -148,7 +149,8 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
         require_no_git_lock(plan, look, live, target, context.clock.now())
         moves = git_moves(plan, directories, live, target)
         notes = _writer_notes(row, look, plan)
-    report = _report(request, plan, row.head, context.clock.now() - started)
+        alike = alike_paths(plan, directories)
+    report = _report(request, plan, row.head, context.clock.now() - started, alike)
     return replace(report, preview=True, problems=look.problems, git=moves, notes=notes)
 
 
@@ -244,7 +246,8 @@ class _Prepared:
         left_alone, problems = self._restoring().run() if self.needed else ((), ())
         state = self.context.store.state()
         head = workspace_row(state, self.workspace).head if self.point else self.row.head
-        report = _report(self.request, self.plan, head, self.context.clock.now() - started)
+        alike = alike_paths(self.plan, self.directories)
+        report = _report(self.request, self.plan, head, self.context.clock.now() - started, alike)
         if self.needed:
             safety = noun_of(self.context, state, self.point.safety) if self.point else None
             report = replace(report, git=self.moves, safety=safety)
@@ -277,8 +280,14 @@ def _require_paths(request: Request, live: TreeView, target: TreeView) -> None:
             )
 
 
-def _report(request: Request, plan: Plan, head: bytes, elapsed: int) -> RollbackReport:
-    hidden = [Problem(item.path, item.reason.words) for item in plan.protected if item.is_left_alone]
+def _report(
+    request: Request, plan: Plan, head: bytes, elapsed: int, alike: frozenset[bytes] = frozenset()
+) -> RollbackReport:
+    hidden = [
+        Problem(item.path, item.reason.words)
+        for item in plan.protected
+        if item.is_left_alone and item.path not in alike
+    ]
     blocked = [Problem(c.path, "holds something that is left alone") for c in plan.blocked if c.new is not None]
     return RollbackReport(
         verb=request.verb,
@@ -288,7 +297,7 @@ def _report(request: Request, plan: Plan, head: bytes, elapsed: int) -> Rollback
         safety=None,
         head=head.hex() or None,
         left_alone=tuple(hidden + blocked),
-        kept=tuple(item.path for item in plan.protected if not item.is_left_alone),
+        kept=tuple(item.path for item in plan.protected if not item.is_left_alone or item.path in alike),
         seconds=elapsed / NANOSECONDS,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
+from casnap.engine.alike import alike_paths
 from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import tree_of
@@ -31,8 +32,9 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
     sink = MemorySink(context.store)
     with peek_root(row) as directories:
         live = scan_workspace(context, row, directories, sink, trusted=False)
-    plan = plan_between(tree_of(context, checkpoint), live.view(sink))
-    changes = (plan.changes if times else plan.visible) + plan.blocked + _obstructed(plan)
+        plan = plan_between(tree_of(context, checkpoint), live.view(sink))
+        alike = alike_paths(plan, directories)
+    changes = (plan.changes if times else plan.visible) + plan.blocked + _obstructed(plan, alike)
     report = VerifyReport(
         checkpoint=checkpoint,
         digest=live.root.digest.hex(),
@@ -46,12 +48,12 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
     return report
 
 
-def _obstructed(plan: Plan) -> tuple[Change, ...]:
+def _obstructed(plan: Plan, alike: frozenset[bytes]) -> tuple[Change, ...]:
     """What the checkpoint holds and cannot be looked at, since something that is not captured stands there."""
     return tuple(
         Change(item.path, ChangeKind.CHANGED, item.old, item.new, Aspect.CONTENT)
         for item in plan.protected
-        if isinstance(item.new, Omitted) and not isinstance(item.old, Omitted)
+        if isinstance(item.new, Omitted) and not isinstance(item.old, Omitted) and item.path not in alike
     )
 
 

@@ -259,7 +259,7 @@ def key_of(name: str) -> Key | None:
 
 def flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     """The values of a table of tables by their dotted names, in order; a table too deep down is a value."""
-    ahead: list[tuple[str, object]] = list(reversed(table.items()))
+    ahead: list[tuple[str, object]] = [*table.items()][::-1]
     while ahead:
         name, value = ahead.pop()
         if isinstance(value, dict) and value and name.count(".") < DEEPEST:

@@ -27,6 +27,7 @@ from casnap.workspace.walk import Walk
 
 MOVED_ON = "captured, but this SQLite database was written to meanwhile: a restored copy may be damaged"
 
+_JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MAGIC = b"SQLite format 3\0"
 _PAGE = 512
 _WRITE_VERSION = 18
@@ -188,16 +189,21 @@ class Databases:
             return self._is_open(join(found.path, name))
         # a journal that nobody is using would be rolled back by opening the database
         return any(
-            _is_locked(directory, name, *_DATABASE_LOCKS) or not _has_bytes(directory, name + JOURNAL)
+            _is_locked(directory, name, *_DATABASE_LOCKS) or not _is_hot(directory, name + JOURNAL)
             for _ in range(TRIES)
         )
 
 
-def _has_bytes(directory_fd: int, name: bytes) -> bool:
+def _is_hot(directory_fd: int, name: bytes) -> bool:
+    """Whether a journal holds the way back from a transaction: its beginning is zeros or gone once that is done."""
     try:
-        return os.lstat(name, dir_fd=directory_fd).st_size > 0
+        fd = open_file(directory_fd, name)
     except OSError:
         return False
+    try:
+        return os.pread(fd, len(_JOURNAL_MAGIC), 0) == _JOURNAL_MAGIC
+    finally:
+        os.close(fd)
 
 
 def _is_empty(seen: Signature | None) -> bool:

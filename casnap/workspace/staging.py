@@ -20,6 +20,7 @@ from casnap.model.report import Problem
 from casnap.model.tree import AnyNode, File, FileFlag
 from casnap.workspace.layout import Layout
 from casnap.workspace.mounts import border_of
+from casnap.workspace.reader import GONE
 from casnap.workspace.signature import Signature
 from casnap.workspace.temporaries import temporary_name
 
@@ -37,8 +38,9 @@ Content = Callable[[File], Iterator[bytes]]
 class Staging:
     """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
 
-    ``staged`` maps a path to where its new inode stands (directory, name). Nothing can be moved across ``borders``,
-    which are mount points: bind mounts of one device have them too.
+    ``staged`` maps a path to where its new inode stands (directory, name); ``unreachable`` are paths that have none,
+    and why: something was swapped in for a directory above them. Nothing can be moved across ``borders``, which are
+    mount points: bind mounts of one device have them too.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class Staging:
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
         self.loosened: dict[bytes, Signature] = {}
         self.faults: list[Problem] = []
+        self.unreachable: dict[bytes, str] = {}
         self._homes: dict[bytes, bytes] = {}
 
     def stage(self) -> None:
@@ -78,9 +81,11 @@ class Staging:
         path = ROOT
         try:
             for path in sorted(self.layout.parents() - self.created):
-                self._loosen(path)
+                with _unless_gone(path, {}):
+                    self._loosen(path)
             for path, node in self.layout.staged.items():
-                self._stage(path, node)
+                with _unless_gone(path, self.unreachable):
+                    self._stage(path, node)
                 self.progress.advance(_size(node))
         except OSError as error:
             self.abandon()
@@ -195,6 +200,17 @@ class Staging:
             self.directories.forget(home)
             with contextlib.suppress(OSError, CasnapError):
                 placing.remove_staging(self.directories.fd(parent), name)
+
+
+@contextlib.contextmanager
+def _unless_gone(path: bytes, unreachable: dict[bytes, str]) -> Iterator[None]:
+    """Note a path whose directory is not what it was, instead of giving everything up."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in GONE:
+            raise
+        unreachable[path] = "a directory above it changed after the safety checkpoint was taken"
 
 
 def _is_writable(fd: int) -> bool:

@@ -67,6 +67,7 @@ class Switch:
         for path in self.layout.directories:
             with self._reported(path):
                 placing.make_directory(self._parent(path), split(path)[1])
+        self.outcome.left_alone += [Problem(path, why) for path, why in self.staging.unreachable.items()]
         for path in self.staging.staged:
             with self._reported(path):
                 self._place(path)

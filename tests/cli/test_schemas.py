@@ -114,6 +114,9 @@ def odd(workspace: Path, tmp_path: Path, call: Call) -> Path:
     return directory
 
 
+ARRAYS = {"list": "checkpoints", "log": "operations", "workspace": "workspaces", "config": "settings"}
+"""What ``--format json`` prints alone."""
+
 READING = [
     ("list", "--safety"),
     ("show",),
@@ -186,14 +189,16 @@ def test_verbs_that_do_something(odd: Path, tmp_path: Path, call: Call) -> None:
         assert verb_of(call("--json", *args, cwd=odd, check=0)) == expected
 
 
-def test_one_of_several_workspaces_fails(protected: Path, tmp_path: Path, call: Call) -> None:
+def test_one_of_several_workspaces_is_gone_and_followed(protected: Path, tmp_path: Path, call: Call) -> None:
     other = tmp_path / "other"
     other.mkdir()
     call("checkpoint", "-w", other, check=0)
-    other.rmdir()
+    other.rename(tmp_path / "moved")
     result = call("checkpoint", "--json", "-w", protected, "-w", other, check=13)
     assert verb_of(result) == "checkpoint"
     assert (len(result.json()["workspaces"]), len(result.json()["failed"])) == (1, 1)
+    assert verb_of(call("workspace", "gone", "--json", check=0)) == "workspace"
+    assert verb_of(call("workspace", "move", other, tmp_path / "moved", "--json", check=0)) == "workspace"
 
 
 def test_the_other_way_to_ask_and_the_bare_arrays(odd: Path, call: Call) -> None:
@@ -203,7 +208,7 @@ def test_the_other_way_to_ask_and_the_bare_arrays(odd: Path, call: Call) -> None
             assert verb_of(result) == (args[0] if args else "status")
             continue
         assert result.stdout.count("\n") == 1
-        field = "graph" if "--graph" in args else {"list": "checkpoints", "log": "operations", "workspace": "workspaces", "config": "settings"}.get(args[0])
+        field = "graph" if "--graph" in args else ARRAYS[args[0]]
         assert faults(result.json(), f"{args[0]}.schema.json#/properties/{field}") == []
         assert result.json() == call(*args, "--json", cwd=odd).json()[field]
 

@@ -91,7 +91,7 @@ class History:
     def tell(self, kind: type[AnyOperation], **facts: object) -> int:
         def build(_state: object, line: object) -> AnyOperation:
             place = {"seq": line.seq, "time": line.time, "prev": line.prev}  # type: ignore[attr-defined]
-            return kind(**place, workspace=self.workspace, **facts)  # type: ignore[arg-type]
+            return kind(**place, workspace=self.workspace, **facts)  # type: ignore[arg-type, call-arg]
 
         return self.store.commit(build).seq
 
@@ -233,9 +233,9 @@ def play(history: History, act: tuple[object, ...]) -> None:
 
 
 @settings(max_examples=60)
-@given(acts=st.lists(ACTS, min_size=4, max_size=20), rule=RULES)
+@given(names=st.lists(NAMES, min_size=1, max_size=8), acts=st.lists(ACTS, min_size=4, max_size=16), rule=RULES)
 def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
-    context: Context, acts: list[tuple[object, ...]], rule: tuple[int | None, int | None, bool]
+    context: Context, names: list[str], acts: list[tuple[object, ...]], rule: tuple[int | None, int | None, bool]
 ) -> None:
     keep, seconds, keep_named = rule
     age = None if seconds is None else seconds * SECOND
@@ -244,7 +244,7 @@ def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
     history = History(store, clock)
     here = WorkspaceInfo(history.workspace, "/w")
     history.tell(WorkspaceRegistered, path="/w")
-    for act in acts:
+    for act in [*(("checkpoint", name, False) for name in names), *acts]:
         play(history, act)
     expected = history.goes(keep, age, keep_named)
     wanted = Rule(keep, age, keep_named)

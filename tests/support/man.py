@@ -57,7 +57,7 @@ PLACES = (
 def render() -> str:
     """The page in the man macros of troff."""
     context = click.Context(program, info_name="casnap", help_option_names=["-h", "--help"])
-    shared = {parameter.name for parameter in program.params}
+    shared: set[str | None] = {parameter.name for parameter in program.params}
     lines = [
         ".\\" + '" Made by `make fmt`.',
         f'.TH CASNAP 1 "" "casnap {__version__}" "User Commands"',

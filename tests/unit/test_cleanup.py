@@ -86,6 +86,33 @@ def test_safety_checkpoints_go_with_what_is_newer_than_they(workspace: Path, man
     assert (workspace / "f").read_text() == "dirtiest"
 
 
+def test_the_way_back_stays_also_when_all_that_is_older_was_deleted(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    make(manager, workspace, "c1")
+    (workspace / "f").write_text("dirty")
+    safety = manager.rollback().safety
+    assert safety is not None
+    make(manager, workspace, "c2", "c3", "c4")
+    manager.delete("c1")
+    assert [checkpoint.step for checkpoint in manager.clean(keep=1).deleted] == [2]
+    manager.undo()
+    assert (workspace / "f").read_text() == "dirty"
+
+
+def test_the_newest_is_never_too_old_also_when_it_is_neither_head_nor_the_way_back(
+    workspace: Path, manager: CheckpointManager, engine: tuple[Context, WorkspaceInfo]
+) -> None:
+    make(manager, workspace, "c2", "c3", "c4")
+    manager.rollback("c2")
+    manager.rollback("c1")
+    context, here = engine
+    later = replace(context, clock=Shifted(10 * DAY))
+    report = cleanup(later, here, Rule(None, DAY), dry_run=True)
+    assert [checkpoint.step for checkpoint in report.deleted] == [3]
+    assert [checkpoint.step for checkpoint in cleanup(later, here, Rule(0, None), dry_run=True).deleted] == [4, 3]
+
+
 def deleted_id(manager: CheckpointManager, step: int) -> str:
     """The id of a deleted step."""
     with pytest.raises(NotFound) as caught:
@@ -241,7 +268,7 @@ def test_case_043_retention_expiry(
     context, here = engine
     make(manager, workspace, "c2", "c3", "c4")
     later = replace(context, clock=Shifted(10 * DAY))
-    gone = {one.step: one for one in cleanup(later, here, Rule(None, 7 * DAY)).deleted}
+    gone = {one.step or 0: one for one in cleanup(later, here, Rule(None, 7 * DAY)).deleted}
     assert sorted(gone) == [1, 2, 3]
     manager.undelete("c2")
     manager.delete("c2")

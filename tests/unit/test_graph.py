@@ -26,8 +26,8 @@ def drawn_by_git(directory: Path, nodes: Sequence[Node]) -> list[str]:
         stream += [f"from :{marks[parent]}"] if parent else []
         stream += ["", f"reset refs/heads/{id}", f"from :{mark}", ""]
     text = "\n".join(stream).encode()
-    subprocess.run(["git", "-C", directory, "fast-import", "--quiet"], input=text, check=True)
-    show = ["git", "-C", directory, "log", "--graph", "--date-order", "--all", "--format=%s"]
+    subprocess.run(["git", "-C", str(directory), "fast-import", "--quiet"], input=text, check=True)
+    show = ["git", "-C", str(directory), "log", "--graph", "--date-order", "--all", "--format=%s"]
     drawn = subprocess.run(show, check=True, capture_output=True, text=True).stdout
     return [line.rstrip() for line in drawn.splitlines()]
 

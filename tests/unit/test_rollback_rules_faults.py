@@ -14,6 +14,8 @@ import pytest
 
 from casnap import CheckpointManager
 from casnap.fs import placing
+from casnap.workspace.databases import _is_hot
+from casnap.workspace.staging import Staging
 from casnap.workspace.switching import Switch
 from support.oracle import Snapshot, difference, snapshot
 
@@ -339,3 +341,62 @@ def test_only_gits_own_lock_files_are_left_out(workspace: Path, manager: Manager
     manager.rollback("c1")
     assert all((workspace / name).exists() for name in names)
     assert not any((workspace / name).exists() for name in locks)
+
+
+def test_an_unchanged_file_that_a_rule_hides_by_now_is_no_difference(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "big").write_bytes(b"b" * 300)
+    (workspace / "x.log").write_bytes(b"x")
+    with CheckpointManager(workspace) as manager:
+        manager.create("c1")
+    monkeypatch.setenv("CASNAP_MAX_FILE_SIZE", "100")
+    monkeypatch.setenv("CASNAP_EXCLUDE", "*.log")
+    with CheckpointManager(workspace) as manager:
+        assert manager.verify("c1")
+        report = manager.rollback("c1")
+        assert (report.complete, report.kept) == (True, (b"big", b"x.log"))
+        (workspace / "big").write_bytes(b"c" * 300)
+        (workspace / "x.log").chmod(0o755)
+        assert [change.path for change in manager.verify("c1").changes] == [b"big", b"x.log"]
+        assert [problem.path for problem in manager.rollback("c1").left_alone] == [b"big", b"x.log"]
+
+
+def test_a_directory_swapped_while_a_rollback_stages_is_left_alone_and_the_rest_goes_on(
+    workspace: Path, tmp_path: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "outside").mkdir()
+    for number in range(40):  # more than are kept open at a time
+        (workspace / f"d{number:02}").mkdir()
+        (workspace / f"d{number:02}" / "f").write_text("1")
+    manager.create("c1")
+    for number in range(40):
+        (workspace / f"d{number:02}" / "f").write_text("2")
+    stage = Staging.stage
+
+    def swapped(self: Staging) -> None:
+        (workspace / "d05").rename(tmp_path / "moved")
+        (workspace / "d05").symlink_to(tmp_path / "outside")
+        stage(self)
+
+    monkeypatch.setattr(Staging, "stage", swapped)
+    report = manager.rollback("c1")
+    assert b"d05/f" in {problem.path for problem in report.left_alone}
+    assert all((workspace / f"d{number:02}" / "f").read_text() == "1" for number in range(40) if number != 5)
+    assert os.listdir(tmp_path / "outside") == []
+
+
+@pytest.mark.parametrize("mode", ["persist", "truncate"])
+def test_a_journal_that_is_done_does_not_keep_a_database_from_being_copied(tmp_path: Path, mode: str) -> None:
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA journal_mode={mode}")
+        connection.execute("CREATE TABLE t (v TEXT)")
+        connection.execute("INSERT INTO t VALUES ('x')")
+        fd = os.open(tmp_path, os.O_RDONLY)
+        assert (tmp_path / "a.db-journal").exists()
+        assert not _is_hot(fd, b"a.db-journal")
+        connection.execute("PRAGMA cache_size=1")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO t VALUES (?)", [("y" * 5000,)] * 9)
+        assert _is_hot(fd, b"a.db-journal")
+        os.close(fd)

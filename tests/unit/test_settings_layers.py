@@ -114,9 +114,9 @@ def test_tables_dotted_names_and_aliases_are_all_read(user_file: Path) -> None:
 
 
 def test_the_users_file_is_where_xdg_says(home: Path, tmp_path: Path) -> None:
-    environ = {"HOME": str(home), "CASNAP_STORE": "/s"}
-    assert load_settings({**environ, "XDG_CONFIG_HOME": str(tmp_path)}).user_file == tmp_path / "casnap" / "config.toml"
-    assert load_settings({**environ, "XDG_CONFIG_HOME": "relative"}).user_file == home / ".config" / "casnap" / "config.toml"
+    environ, place = {"HOME": str(home), "CASNAP_STORE": "/s"}, Path("casnap", "config.toml")
+    assert load_settings({**environ, "XDG_CONFIG_HOME": str(tmp_path)}).user_file == tmp_path / place
+    assert load_settings({**environ, "XDG_CONFIG_HOME": "relative"}).user_file == home / ".config" / place
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from casnap.cli.app import run as run_here
+from casnap.engine import safety
 from casnap.errors import StorageFailed
 from casnap.fs import placing
 from casnap.model.operation import AnyOperation, RollbackBegun, RollbackEnded
@@ -227,12 +228,10 @@ def test_a_rollback_that_fails_in_the_first_fails(
 def test_a_safety_checkpoint_that_cannot_be_taken_leaves_no_intent_open(
     places: list[Path], call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import casnap.engine.rollback as engine
-
     call("checkpoint", "one", *each(places))
     edit(places, "two")
     begun: list[str] = []
-    real = engine.begin
+    real = safety.begin
 
     def begin(*args: object) -> object:
         begun.append("begin")
@@ -241,7 +240,7 @@ def test_a_safety_checkpoint_that_cannot_be_taken_leaves_no_intent_open(
         return real(*args)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(engine, "begin", begin)
+        patch.setattr("casnap.engine.rollback.begin", begin)
         call("rollback", "one", *each(places), check=17)
     assert texts(places) == ["a two", "b two", "c two"]
     assert [one.result for one in operations() if isinstance(one, RollbackEnded)] == ["failed"]
