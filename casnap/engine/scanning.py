@@ -7,6 +7,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
 
 from casnap.engine.compare import TreeView
@@ -19,6 +20,7 @@ from casnap.model.paths import ROOT, split
 from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, Directory, OmitReason
+from casnap.store.database_copy import copy_database
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache, load_cache
@@ -111,7 +113,11 @@ def scan_workspace(
     )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
-    copier = None if raw or not context.policy_in(row).sqlite_consistent else context.store.copy_database
+    copier = (
+        None
+        if raw or not context.policy_in(row).sqlite_consistent
+        else partial(copy_database, scratch=context.store.kept(""))
+    )
     return _scan(
         context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
     )

@@ -18,7 +18,6 @@ from casnap.model.operation import AnyOperation, PackRange
 from casnap.model.policy import Policy
 from casnap.store import creation, media, signals
 from casnap.store.adoption import PackTaker
-from casnap.store.database_copy import copy_database
 from casnap.store.follower import Follower
 from casnap.store.format import Format
 from casnap.store.layout import Layout
@@ -235,10 +234,6 @@ class Store:
     def kept(self, name: str) -> Path:
         """Where :meth:`keep` puts a file of that name."""
         return self._layout.cache / name
-
-    def copy_database(self, directory_fd: int, name: bytes) -> int | None:
-        """A consistent copy of an SQLite database in an open directory, as :func:`copy_database` says."""
-        return copy_database(directory_fd, name, self._layout.cache)
 
     def free_space(self) -> tuple[int, int]:
         """Bytes that an unprivileged user may still write to the store's disk, and that disk's size."""

@@ -105,6 +105,7 @@ STATUS_KEYS = {
         (("recover", "--all"), "recover", {"recovered", "failed"}),
         (("config",), "config", {"settings", "notes", "problems"}),
         (("config", "set", "git", "exclude"), "config", {"settings", "notes", "problems"}),
+        (("completion", "bash"), "completion", {"shell", "script"}),
         (("forget",), "forget", {"dropped"}),
     ],
 )

@@ -724,7 +724,7 @@ def test_case_075_names_that_differ_in_case_are_two(workspace: Path, manager: Ch
     (workspace / "readme").unlink()
     (workspace / "README").write_text("two")
     changed = {change.path: change.kind.value for change in manager.diff("one")}
-    assert changed == {b"Foo": "D", b"foo": "A", b"readme": "D", b"README": "M"}
+    assert changed == {b"foo": "R", b"readme": "D", b"README": "M"}
     manager.rollback("one")
     assert difference(first, snapshot(workspace)) == []
 
