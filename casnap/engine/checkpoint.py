@@ -10,13 +10,14 @@ from typing import Any
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.metadata import encode_metadata
+from casnap.engine.cleanup import cleanup, rule_of
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
 from casnap.engine.target_rules import rules_differ
-from casnap.errors import Damage, Refused, StorageFailed, Usage
+from casnap.errors import CasnapError, Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
 from casnap.model.objects import ObjectSource
@@ -78,10 +79,22 @@ def make_checkpoint(
         created=True,
         seconds=_elapsed(context, live),
         problems=live.problems,
-        notes=live.notes + _notes(row, since) + moved,
+        notes=live.notes + _notes(row, since) + moved + _cleaned_up(context, row, workspace),
         left_out=live.left_out,
         first_look=None if row.head or row.last_step else _first_look(context, row, live),
     )
+
+
+def _cleaned_up(context: Context, row: WorkspaceRow, workspace: WorkspaceInfo) -> tuple[str, ...]:
+    """Let old checkpoints go where that is configured; what comes of it does not change the checkpoint's success."""
+    if not context.policy_in(row).retention.auto:
+        return ()
+    try:
+        report = cleanup(context, workspace, rule_of(context, workspace))
+    except CasnapError as error:
+        return (f"the automatic cleanup failed: {error.message}",)
+    names = ", ".join(checkpoint.label for checkpoint in report.deleted)
+    return (f"automatic cleanup ({report.rule}) deleted {names}",) if names else ()
 
 
 def _look(

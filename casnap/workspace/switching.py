@@ -105,7 +105,8 @@ class Switch:
 
     def _is_set(self, database: bytes, members: set[bytes]) -> bool:
         seen = self.staging.signatures.get(database)
-        return members != {database} or (seen is not None and seen.size % PAGE == 0)
+        is_file = seen is None or stat.S_ISREG(seen.mode)
+        return is_file and (members != {database} or (seen is not None and seen.size % PAGE == 0))
 
     def _log_came(self, path: bytes) -> bool:
         """Whether a log has come beside a file since: then a program is at work in that database."""

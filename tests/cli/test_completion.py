@@ -142,9 +142,8 @@ def test_behind_two_dashes_there_are_only_paths(protected: Path, complete: Compl
         assert complete(f"casnap {line}", cwd=protected) == [], line
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_what_cannot_be_told_is_not_offered_and_no_error(protected: Path, complete: Complete) -> None:
+    for line in (
         "casnap nonsense ",
         "casnap nonsense --",
         "casnap list extra ",
@@ -157,10 +156,8 @@ def test_behind_two_dashes_there_are_only_paths(protected: Path, complete: Compl
         "casnap -w /nowhere/at/all show ",
         "casnap --store /nowhere/at/all show ",
         "casnap --wait x show c",
-    ],
-)
-def test_what_cannot_be_told_is_not_offered_and_no_error(protected: Path, complete: Complete, line: str) -> None:
-    assert [row for row in complete(line, cwd=protected) if row not in plain("c1")] == []
+    ):
+        assert [row for row in complete(line, cwd=protected) if row not in plain("c1")] == [], line
 
 
 def test_asking_without_a_store_makes_none(workspace: Path, home: Path, complete: Complete) -> None:

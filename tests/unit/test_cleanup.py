@@ -338,3 +338,17 @@ def test_an_age_is_written_as_it_is_read(text: str) -> None:
 def test_what_is_no_age_is_refused(text: str) -> None:
     with pytest.raises(Usage, match="bad --older-than"):
         parse_age("--older-than", text)
+
+
+def test_a_checkpoint_cleans_up_after_itself_where_that_is_configured(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CASNAP_RETENTION_KEEP", "2")
+    with CheckpointManager(workspace) as manager:
+        for number in range(5):
+            manager.create(f"c{number}")
+        assert len(manager.list()) == 5
+    monkeypatch.setenv("CASNAP_RETENTION_AUTO", "true")
+    with CheckpointManager(workspace) as manager:
+        manager.create("c5")
+        assert [one.name for one in manager.list()] == ["c5", "c4", "c3"]
