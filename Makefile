@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build bundle fmt lint types floors test crash fuzz bench docs check clean
+.PHONY: help setup demo build bundle fmt lint types floors test slow crash fuzz bench docs check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -50,8 +50,11 @@ floors: $(READY) ## check which room may import, write and read what
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/meta/test_floors.py
 
-test: $(READY) ## run all tests
-	$(BIN)/pytest -n auto --dist loadfile
+test: $(READY) ## run the tests, but those that kill, copy big trees or install
+	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
+
+slow: $(READY) ## run the tests that make test leaves out
+	$(BIN)/pytest -n auto --dist worksteal -m slow
 
 crash: $(READY) ## kill casnap again and again, and look at what is left
 	CASNAP_CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/pytest -n auto tests/crash

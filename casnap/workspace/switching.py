@@ -98,15 +98,10 @@ class Switch:
         return {
             path
             for database, members in sets.items()
-            if self._is_set(database, members)
+            if _is_set(self.staging.signatures.get(database), database, members)
             and not all(map(self._is_as_seen, (database, *(database + log for log in LOGS))))
             for path in members
         }
-
-    def _is_set(self, database: bytes, members: set[bytes]) -> bool:
-        seen = self.staging.signatures.get(database)
-        is_file = seen is None or stat.S_ISREG(seen.mode)
-        return is_file and (members != {database} or (seen is not None and seen.size % PAGE == 0))
 
     def _log_came(self, path: bytes) -> bool:
         """Whether a log has come beside a file since: then a program is at work in that database."""
@@ -287,6 +282,12 @@ class Switch:
 
     def _note(self, path: bytes, faults: list[str]) -> None:
         self.outcome.problems += [Problem(path, fault) for fault in faults]
+
+
+def _is_set(seen: Signature | None, database: bytes, members: set[bytes]) -> bool:
+    """Whether changed ``members`` belong to an SQLite database, of which the file itself was ``seen`` so."""
+    is_file = seen is None or stat.S_ISREG(seen.mode)
+    return is_file and (members != {database} or (seen is not None and seen.size % PAGE == 0))
 
 
 class _LeftAlone(Exception):

@@ -11,9 +11,13 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from support.cli import environment, run
 from support.oracle import Snapshot, difference, snapshot
 from support.trees import make_tree, mutate
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = int(os.environ.get("CASNAP_CRASH_ROUNDS", "6"))
 FILES = int(os.environ.get("CASNAP_CRASH_FILES", "500"))

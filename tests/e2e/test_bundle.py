@@ -14,6 +14,8 @@ import pytest
 from support.cli import CHECKOUT
 from support.oracle import difference, snapshot
 
+pytestmark = pytest.mark.slow
+
 OFFLINE = ["unshare", "--net"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--net"]
 
 

@@ -24,6 +24,8 @@ from support.cases import run_here as run
 from support.oracle import Snapshot, difference, inodes, snapshot
 from support.trees import make_tree, mutate
 
+pytestmark = pytest.mark.slow
+
 CRASH_ROUNDS = int(os.environ.get("CASNAP_CRASH_ROUNDS", "6"))
 CRASH_FILES = int(os.environ.get("CASNAP_CRASH_FILES", "200"))
 ROUNDS = int(os.environ.get("CASNAP_CASE_ROUNDS", "4"))

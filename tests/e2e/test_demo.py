@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.cli import CHECKOUT, environment
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_demonstration_succeeds_and_leaves_nothing_behind(tmp_path: Path) -> None:

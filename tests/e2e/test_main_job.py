@@ -15,6 +15,8 @@ from support.cli import run
 from support.oracle import difference, inodes, snapshot
 from support.trees import make_tree, mutate
 
+pytestmark = pytest.mark.slow
+
 BIG = int(os.environ.get("CASNAP_TREE_FILES", "5000"))
 """Files in the big tree; the promise is made for 20,000 (CASNAP_TREE_FILES), which takes minutes."""
 
