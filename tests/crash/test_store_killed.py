@@ -129,15 +129,14 @@ def test_what_was_reported_before_a_kill_at_any_moment_is_there(tmp_path: Path, 
     names: list[str] = []
     moments = random.Random(seed)
     for _ in range(3):
-        process = _start(path, ENDLESS, len(names))
-        assert process.stdout is not None
-        names.append(process.stdout.readline().strip())
-        time.sleep(moments.uniform(0, 0.15))
-        process.kill()
-        names += process.stdout.read().split()  # communicate() would lose what readline() has read ahead
-        assert process.stderr is not None
-        assert process.stderr.read() == ""
-        process.wait()
+        with _start(path, ENDLESS, len(names)) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            names.append(process.stdout.readline().strip())
+            time.sleep(moments.uniform(0, 0.15))
+            process.kill()
+            names += process.stdout.read().split()  # communicate() would lose what readline() has read ahead
+            assert process.stderr.read() == ""
         history = [row.name for row in reversed(open_store(path).state().history(WORKSPACE))]
         assert history[: len(names)] == names
         assert len(history) <= len(names) + 1  # the one that was under way may have been committed
