@@ -67,6 +67,8 @@ class TreeView:
                 stack.extend((join(at, child.name), child) for child in reversed(children))
 
 
+_NO_DATABASE = frozenset({OmitReason.SOCKET, OmitReason.MOUNT_POINT, OmitReason.STORE, OmitReason.GIT_LOCK})
+
 Guardian = Callable[[Change], Protected | None]
 """Says what is left alone instead of making a change."""
 
@@ -119,7 +121,7 @@ def _take_guarded(changes: dict[bytes, Change], guardian: Guardian | None) -> li
 
 def _take_side_files(changes: dict[bytes, Change], protected: list[Protected]) -> list[Protected]:
     """Take out what belongs to an SQLite database of which a file is protected: apart they are worth nothing."""
-    reasons = {database_of(item.path): item for item in protected}
+    reasons = {database_of(item.path): item for item in protected if item.reason not in _NO_DATABASE}
     found = []
     for path in [path for path in changes if database_of(path) in reasons]:
         item = reasons[database_of(path)]

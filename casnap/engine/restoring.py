@@ -25,6 +25,7 @@ from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.layout import lay_out
 from casnap.workspace.mounts import border_of
+from casnap.workspace.side_files import database_of
 from casnap.workspace.staging import Staging
 from casnap.workspace.switching import Switch
 
@@ -179,4 +180,5 @@ class Restoring:
 
 def _hides_later(item: Protected) -> bool:
     """Whether something may hide the path no more once the target's ignore files are in place."""
-    return isinstance(item.reason, Guard) or item.reason is OmitReason.IGNORED
+    hidden = isinstance(item.reason, Guard) or item.reason is OmitReason.IGNORED
+    return hidden or database_of(item.path) != item.path  # protected for its database's sake

@@ -149,7 +149,7 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
         require_no_git_lock(plan, look, live, target, context.clock.now())
         moves = git_moves(plan, directories, live, target)
         notes = _writer_notes(row, look, plan)
-        alike = alike_paths(plan, directories)
+        alike = alike_paths(plan, directories, target)
     report = _report(request, plan, row.head, context.clock.now() - started, alike)
     return replace(report, preview=True, problems=look.problems, git=moves, notes=notes)
 
@@ -246,7 +246,7 @@ class _Prepared:
         left_alone, problems = self._restoring().run() if self.needed else ((), ())
         state = self.context.store.state()
         head = workspace_row(state, self.workspace).head if self.point else self.row.head
-        alike = alike_paths(self.plan, self.directories)
+        alike = alike_paths(self.plan, self.directories, self.target)
         report = _report(self.request, self.plan, head, self.context.clock.now() - started, alike)
         if self.needed:
             safety = noun_of(self.context, state, self.point.safety) if self.point else None

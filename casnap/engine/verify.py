@@ -32,8 +32,9 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
     sink = MemorySink(context.store)
     with peek_root(row) as directories:
         live = scan_workspace(context, row, directories, sink, trusted=False)
-        plan = plan_between(tree_of(context, checkpoint), live.view(sink))
-        alike = alike_paths(plan, directories)
+        recorded = tree_of(context, checkpoint)
+        plan = plan_between(recorded, live.view(sink))
+        alike = alike_paths(plan, directories, recorded)
     changes = (plan.changes if times else plan.visible) + plan.blocked + _obstructed(plan, alike)
     report = VerifyReport(
         checkpoint=checkpoint,

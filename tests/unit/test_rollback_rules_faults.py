@@ -400,3 +400,23 @@ def test_a_journal_that_is_done_does_not_keep_a_database_from_being_copied(tmp_p
         connection.executemany("INSERT INTO t VALUES (?)", [("y" * 5000,)] * 9)
         assert _is_hot(fd, b"a.db-journal")
         os.close(fd)
+
+
+def test_an_undo_does_not_mind_an_identical_directory_that_the_older_rules_hide(
+    workspace: Path, manager: Manager
+) -> None:
+    (workspace / ".casnapignore").write_text("cache/\n*.tmp\n")
+    manager.create("c1")
+    (workspace / ".casnapignore").unlink()
+    (workspace / "cache" / "deep").mkdir(parents=True)
+    (workspace / "cache" / "deep" / "f").write_text("x")
+    (workspace / "a.tmp").symlink_to("cache")
+    before = snapshot(workspace)
+    manager.rollback("c1")
+    report = manager.undo()
+    assert report.complete
+    assert difference(before, snapshot(workspace)) == []
+    manager.rollback("c1")
+    (workspace / "cache" / "deep" / "f").write_text("y")
+    report = manager.undo()
+    assert [problem.path for problem in report.left_alone] == [b"cache"]
