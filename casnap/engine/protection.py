@@ -14,9 +14,10 @@ from casnap.model.objects import ObjectSource
 from casnap.model.paths import ancestors, components
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.policy import Sensitive
-from casnap.model.tree import Directory, Omitted, is_redacted
+from casnap.model.tree import Directory, File, Omitted, is_redacted
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import GIT_DIRECTORY
+from casnap.workspace.side_files import database_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,12 +90,20 @@ class Protection:
             return None
         if self.brought is not None and change_of(change.path, self.brought.entry(change.path), change.old) is None:
             return None
-        top = self.rules.ignored_top(change.path, change.old)
+        top = self.self._ignored_top(rules, change)
         if top is not None:
             return self._protected(top, Guard.IGNORED_THEN)
         if self.rules.of(change.path.rpartition(b"/")[0]).unsure:
             return self._protected(change.path, Guard.RULES_UNREAD)
         return None
+
+    def _ignored_top(self, rules: TargetRules, change: Change) -> bytes | None:
+        """What of a path the rules of a tree leave out; a log goes the way of its database, if there is one."""
+        database = database_of(change.path)
+        beside = self.live.entry(database)
+        if database == change.path or not isinstance(beside, File | Omitted):
+            return rules.ignored_top(change.path, change.old)
+        return None if isinstance(rules.target.entry(database), File) else rules.ignored_top(database, beside)
 
     def _left_out_before(self, change: Change) -> bytes | None:
         """The path, or one above it, that was left out when an interrupted run began."""
@@ -103,7 +112,7 @@ class Protection:
                 if isinstance(tree.entry(place), Omitted):
                     return place
             if tree.entry(change.path) is None and self.target.entry(change.path) is None:
-                top = rules.ignored_top(change.path, change.old)
+                top = self._ignored_top(rules, change)
                 if top is not None:
                     return top
         return None

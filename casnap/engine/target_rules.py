@@ -15,7 +15,6 @@ from casnap.workspace.ignore_files import MAX_IGNORE_FILE
 from casnap.workspace.omissions import is_in_git
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import CACHE_TAG, CASNAP_FILE, GIT_DIRECTORY, GIT_EXCLUDE, GIT_FILE, Rules
-from casnap.workspace.side_files import database_of
 from casnap.workspace.toml_excludes import TOML_FILES
 
 
@@ -69,11 +68,6 @@ class TargetRules:
 
         ``path`` is one that the checkpoint does not hold, ``entry`` what stands there now.
         """
-        database = database_of(path)
-        if database != path and not isinstance(entry, Directory):
-            if isinstance(self.target.entry(database), File):
-                return None  # a log goes the way of its database
-            path = database
         parts = components(path)
         for depth in range(1, len(parts)):
             above = b"/".join(parts[:depth])

@@ -420,3 +420,11 @@ def test_an_undo_does_not_mind_an_identical_directory_that_the_older_rules_hide(
     (workspace / "cache" / "deep" / "f").write_text("y")
     report = manager.undo()
     assert [problem.path for problem in report.left_alone] == [b"cache"]
+
+
+def test_a_file_named_like_a_log_without_a_database_goes_by_its_own_rules(workspace: Path, manager: Manager) -> None:
+    (workspace / ".casnapignore").write_text("k.db\n")
+    manager.create("c1")
+    (workspace / "k.db-journal").write_text("x")
+    assert manager.rollback("c1").complete
+    assert not (workspace / "k.db-journal").exists()
