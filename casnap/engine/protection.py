@@ -90,7 +90,7 @@ class Protection:
             return None
         if self.brought is not None and change_of(change.path, self.brought.entry(change.path), change.old) is None:
             return None
-        top = self.self._ignored_top(rules, change)
+        top = self._ignored_top(self.rules, change)
         if top is not None:
             return self._protected(top, Guard.IGNORED_THEN)
         if self.rules.of(change.path.rpartition(b"/")[0]).unsure:
