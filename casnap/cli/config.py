@@ -71,6 +71,9 @@ def command(
     return 0
 
 
+command.ignore_unknown_options = True  # a value may begin with a dash; what is wrong with it is said of its key
+
+
 def _wanted_by_options(*, enable: bool, disable: bool, keep: str | None) -> _Changes | None:
     """What the options for cleanup ask for; None where none is given."""
     if enable and disable:

@@ -49,7 +49,7 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
 def _unprotected(context: Context, row: WorkspaceRow) -> str:
     """Why the workspace is not protected now; empty when it is."""
     if not row.head:
-        return "there is no checkpoint yet"
+        return "there is no checkpoint yet" if not row.last_step else "there is no head: its checkpoint was deleted"
     if not context.store.writable:
         return "the store cannot be written"
     free, size = context.store.free_space()

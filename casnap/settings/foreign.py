@@ -9,8 +9,8 @@ from typing import Any
 
 from casnap.errors import CasnapError, Usage
 from casnap.model.config import BadValue, Value, key_of
+from casnap.settings.whole_file import read_whole
 
-_LONGEST = 1 << 20
 _TAKEN = ("retention_days", "max_checkpoints", "exclude")
 _NOT_YET = "auto_checkpoint"
 
@@ -59,13 +59,10 @@ def _load(path: Path) -> Mapping[Any, Any]:
             hint="install it with: pip install 'casnap[yaml]'",
         ) from None
     try:
-        with open(path, "rb") as file:
-            data = file.read(_LONGEST + 1)
+        data = read_whole(path)
     except OSError as error:
         raise Usage(f"cannot read {path}: {error.strerror}", hint="name a checkpoint.yaml") from None
     try:
-        if len(data) > _LONGEST:
-            raise ValueError(f"it has more than {_LONGEST} bytes")
         table = yaml.safe_load(data)
         if table is None:
             table = {}

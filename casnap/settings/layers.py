@@ -26,6 +26,7 @@ from casnap.settings.environment import (
     origin_of,
     store_path,
 )
+from casnap.settings.whole_file import read_whole
 
 SYSTEM_FILE = Path("/etc/casnap/config.toml")
 
@@ -191,7 +192,7 @@ def file_layer(path: Path) -> Layer:
     """The layer of a TOML file; one that does not exist, or cannot be reached, has no values."""
     try:
         os.lstat(path)
-        data = path.read_bytes()
+        data = read_whole(path)
     except (FileNotFoundError, NotADirectoryError):
         return Layer(str(path), {})
     except OSError as error:

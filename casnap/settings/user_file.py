@@ -16,6 +16,7 @@ from casnap.errors import Busy, Usage
 from casnap.fs import durable
 from casnap.fs.locks import try_flock
 from casnap.model.config import ALIASES, KEYS, SIZE, Value, flat
+from casnap.settings.whole_file import read_whole
 
 
 def edit(path: Path, changes: Mapping[str, Value], removals: tuple[str, ...] = (), *, wait: float) -> bool:
@@ -87,7 +88,7 @@ def _locked(directory: Path, wait: float) -> Iterator[None]:
 
 def _read(path: Path) -> tuple[str, os.stat_result | None]:
     try:
-        return path.read_bytes().decode("utf-8"), path.stat()
+        return read_whole(path).decode("utf-8"), path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return "", None
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -321,3 +322,21 @@ def test_case_127_a_workspace_is_a_plain_directory_before_during_and_after(
         assert difference(before, snapshot(workspace)) == []
         assert sorted(workspace.parent.iterdir()) == parent
     assert {path.name for path in home.iterdir()} == {"store"}
+
+
+def test_case_110_an_age_is_the_same_in_every_zone(
+    workspace: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        call("checkpoint", f"c{number}", cwd=workspace, check=0)
+    told = set()
+    for zone in ("UTC", "Pacific/Kiritimati", "America/St_Johns", "Europe/Berlin"):
+        monkeypatch.setenv("TZ", zone)
+        time.tzset()
+        told.add(call("cleanup", "--older-than", "1h", "--dry-run", cwd=workspace, check=0).stdout)
+        told.add(call("cleanup", "--keep", "1", "--older-than", "0s", "--dry-run", cwd=workspace, check=0).stdout)
+        created = call("list", "--json", cwd=workspace, check=0).json()["checkpoints"][0]["created"]
+        assert created.endswith("Z")
+    monkeypatch.undo()
+    time.tzset()
+    assert len(told) == 2

@@ -218,6 +218,20 @@ ROWS["`ws-ckpt daemon`, `reload`"] = absent("daemon", "reload")
 ROWS["`ws-ckpt plugin install --runtime R`"] = absent("plugin")
 
 
+ROWS["the skill: 保存工作区, 撤销所有修改, 显示所有保存的状态"] = absent("skill", "plugin")
+ROWS["`WS_CKPT_SOCKET`, `--socket`, `--log-level`, `--mount-path`"] = absent("daemon")
+ROWS["`casnap schedule` instead of cron"] = absent("schedule")
+
+
+@row("planned there: agent hooks, deduplication, encryption, a signed bundle")
+def _(workspace: Path, call: Call) -> None:
+    absent("hook", "key", "audit")(workspace, call)
+    (workspace / "one").write_bytes(os.urandom(50_000))
+    (workspace / "two").write_bytes((workspace / "one").read_bytes())
+    made = call("checkpoint", "--json", cwd=workspace, check=0).json()["checkpoint"]
+    assert 50_000 < made["new_bytes"] < 60_000
+
+
 @row("a start directory of the agent is refused")
 def _(workspace: Path, call: Call) -> None:
     call("checkpoint", "a", cwd=workspace, check=0)
