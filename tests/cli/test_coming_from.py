@@ -220,7 +220,7 @@ ROWS["`ws-ckpt plugin install --runtime R`"] = absent("plugin")
 
 ROWS["the skill: 保存工作区, 撤销所有修改, 显示所有保存的状态"] = absent("skill", "plugin")
 ROWS["`WS_CKPT_SOCKET`, `--socket`, `--log-level`, `--mount-path`"] = absent("daemon")
-ROWS["`casnap schedule` instead of cron"] = absent("schedule")
+ROWS["a schedule of its own instead of cron"] = absent("schedule")
 
 
 @row("planned there: agent hooks, deduplication, encryption, a signed bundle")
