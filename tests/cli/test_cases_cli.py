@@ -340,3 +340,25 @@ def test_case_110_an_age_is_the_same_in_every_zone(
     monkeypatch.undo()
     time.tzset()
     assert len(told) == 2
+
+
+def test_case_108_an_instant_means_the_newest_state_that_was_complete_by_then(workspace: Path, call: Call) -> None:
+    created = []
+    for number in range(3):
+        (workspace / "f").write_text(f"{number}")
+        made = call("checkpoint", f"c{number}", "--json", cwd=workspace, check=0).json()["checkpoint"]
+        created.append(made["created"])
+        time.sleep(0.02)
+
+    def at(instant: str) -> str:
+        call("rewind", "--to", instant, cwd=workspace, check=0)
+        return (workspace / "f").read_text()
+
+    assert [at(instant) for instant in created] == ["0", "1", "2"]
+    assert at("2999-01-01") == "2"
+    nanoseconds = int(created[1][20:29])
+    assert at(f"{created[1][:20]}{max(nanoseconds - 1, 0):09d}Z") == ("0" if nanoseconds else "1")
+    zoned = created[1].replace("Z", "+00:00")
+    assert at(zoned) == "1"
+    early = call("rewind", "--to", "2001-01-01T00:00:00Z", cwd=workspace, check=13)
+    assert created[0] in early.stderr
