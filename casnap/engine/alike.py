@@ -15,6 +15,8 @@ from casnap.model.tree import AnyEntry, AnyNode, Directory, File, OmitReason, Om
 from casnap.workspace.reader import open_file
 
 _PIECE = 1 << 20
+_MAY_BE_READ = frozenset({OmitReason.IGNORED, OmitReason.TOO_LARGE, OmitReason.SENSITIVE})
+"""A mount point, for one, may hang whoever looks at it."""
 
 
 def alike_paths(plan: Plan, directories: Directories, recorded: TreeView) -> frozenset[bytes]:
@@ -29,7 +31,7 @@ def alike_paths(plan: Plan, directories: Directories, recorded: TreeView) -> fro
 def _held(item: Protected) -> AnyNode | None:
     """What one side holds while a rule leaves the other out."""
     sides: tuple[AnyEntry | None, AnyEntry | None] = (item.old, item.new)
-    left_out = any(isinstance(side, Omitted) and OmitReason(side.reason).by_rule for side in sides)
+    left_out = any(isinstance(side, Omitted) and side.reason in _MAY_BE_READ for side in sides)
     held = [side for side in sides if side is not None and not isinstance(side, Omitted)]
     return held[0] if left_out and held else None
 
