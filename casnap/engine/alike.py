@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from casnap.codec.hashing import ContentHasher
 from casnap.engine.compare import TreeView
+from casnap.errors import Damage
 from casnap.fs.directories import Directories
 from casnap.model.paths import join, split
-from casnap.model.plan import Plan, Protected
 from casnap.model.tree import AnyEntry, AnyNode, Directory, File, OmitReason, Omitted, Symlink
 from casnap.workspace.reader import open_file
 
@@ -19,21 +19,22 @@ _MAY_BE_READ = frozenset({OmitReason.IGNORED, OmitReason.TOO_LARGE, OmitReason.S
 """A mount point, for one, may hang whoever looks at it."""
 
 
-def alike_paths(plan: Plan, directories: Directories, recorded: TreeView) -> frozenset[bytes]:
-    """The left-out entries of a plan that have the names, kinds, modes and bytes that ``recorded`` holds."""
+Pair = tuple[bytes, AnyEntry | None, AnyEntry | None]
+"""A path, what the scan says of it, and what a checkpoint holds there."""
+
+
+def alike_paths(pairs: Iterable[Pair], directories: Directories, recorded: TreeView) -> frozenset[bytes]:
+    """The paths that a rule hid from the scan and that have the names, kinds, modes and bytes of a checkpoint.
+
+    ``recorded`` is the checkpoint's tree; what cannot be compared is not alike.
+    """
+    comparison = _Comparison(directories, recorded)
     return frozenset(
-        item.path
-        for item in plan.protected
-        if (held := _held(item)) is not None and _Comparison(directories, recorded).is_alike(item.path, held)
+        path
+        for path, live, held in pairs
+        if isinstance(live, Omitted) and live.reason in _MAY_BE_READ
+        if held is not None and not isinstance(held, Omitted) and comparison.is_alike(path, held)
     )
-
-
-def _held(item: Protected) -> AnyNode | None:
-    """What one side holds while a rule leaves the other out."""
-    sides: tuple[AnyEntry | None, AnyEntry | None] = (item.old, item.new)
-    left_out = any(isinstance(side, Omitted) and side.reason in _MAY_BE_READ for side in sides)
-    held = [side for side in sides if side is not None and not isinstance(side, Omitted)]
-    return held[0] if left_out and held else None
 
 
 class _Comparison:
@@ -49,7 +50,7 @@ class _Comparison:
             return all(self._looks_alike(*entry) for entry in entries) and all(
                 self._content(place) == node.content for place, node in entries if isinstance(node, File)
             )
-        except OSError:
+        except (OSError, Damage):
             return False
 
     def _entries(self, path: bytes, held: AnyEntry) -> Iterator[tuple[bytes, AnyEntry]]:
@@ -59,8 +60,6 @@ class _Comparison:
             yield place, node
             if isinstance(node, Directory):
                 children = self.recorded.entries(node.tree)
-                if set(map(os.fsencode, os.listdir(self.directories.fd(place)))) != children.keys():
-                    raise OSError("other names")
                 waiting += [(join(place, name), child) for name, child in children.items()]
 
     def _looks_alike(self, path: bytes, node: AnyEntry) -> bool:
@@ -70,12 +69,15 @@ class _Comparison:
             case File():
                 same = stat.S_ISREG(status.st_mode) and status.st_size == node.size
             case Directory():
-                same = stat.S_ISDIR(status.st_mode)
+                same = stat.S_ISDIR(status.st_mode) and self._names(path) == self.recorded.entries(node.tree).keys()
             case Symlink():
                 return os.readlink(name, dir_fd=self.directories.fd(parent)) == node.target
             case _:
                 return False  # not worth a look
         return same and stat.S_IMODE(status.st_mode) == node.mode
+
+    def _names(self, path: bytes) -> set[bytes]:
+        return set(map(os.fsencode, os.listdir(self.directories.fd(path))))
 
     def _content(self, path: bytes) -> bytes:
         parent, name = split(path)

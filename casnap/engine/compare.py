@@ -19,7 +19,7 @@ from casnap.model.tree import (
     Omitted,
     Symlink,
 )
-from casnap.workspace.side_files import database_of
+from casnap.workspace.side_files import database_of, may_be_database
 
 
 class TreeView:
@@ -126,7 +126,9 @@ def _take_side_files(changes: dict[bytes, Change], protected: list[Protected]) -
     for path in [path for path in changes if database_of(path) in reasons]:
         item = reasons[database_of(path)]
         change = changes[path]
-        if item.path != path and not isinstance(change.old or change.new, Directory):
+        is_file = isinstance(item.old, File) or isinstance(item.new, File)
+        is_set = not is_file or may_be_database(item.old) or may_be_database(item.new)
+        if item.path != path and is_set and not isinstance(change.old or change.new, Directory):
             found.append(Protected(path, item.reason, change.old, change.new))
             del changes[path]
     return found

@@ -17,7 +17,7 @@ from casnap.model.policy import Sensitive
 from casnap.model.tree import Directory, File, Omitted, is_redacted
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import GIT_DIRECTORY
-from casnap.workspace.side_files import database_of
+from casnap.workspace.side_files import database_of, may_be_database
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Protection:
         """What of a path the rules of a tree leave out; a log goes the way of its database, if there is one."""
         database = database_of(change.path)
         beside = self.live.entry(database)
-        if database == change.path or not isinstance(beside, File | Omitted):
+        if database == change.path or not (isinstance(beside, Omitted) or may_be_database(beside)):
             return rules.ignored_top(change.path, change.old)
         return None if isinstance(rules.target.entry(database), File) else rules.ignored_top(database, beside)
 

@@ -24,6 +24,7 @@ from casnap.engine.roots import LockedRoot, locked_roots, peek_root
 from casnap.engine.safety import SafetyPoint, begin, begin_needed
 from casnap.engine.scanning import LiveScan, scan_and_plan
 from casnap.errors import CasnapError, Damage, NotFound, Usage
+from casnap.fs.directories import Directories
 from casnap.model.change import Aspect, ChangeKind
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import escape, is_within
@@ -149,7 +150,7 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
         require_no_git_lock(plan, look, live, target, context.clock.now())
         moves = git_moves(plan, directories, live, target)
         notes = _writer_notes(row, look, plan)
-        alike = alike_paths(plan, directories, target)
+        alike = _alike(plan, directories, target)
     report = _report(request, plan, row.head, context.clock.now() - started, alike)
     return replace(report, preview=True, problems=look.problems, git=moves, notes=notes)
 
@@ -246,12 +247,16 @@ class _Prepared:
         left_alone, problems = self._restoring().run() if self.needed else ((), ())
         state = self.context.store.state()
         head = workspace_row(state, self.workspace).head if self.point else self.row.head
-        alike = alike_paths(self.plan, self.directories, self.target)
+        alike = _alike(self.plan, self.directories, self.target)
         report = _report(self.request, self.plan, head, self.context.clock.now() - started, alike)
         if self.needed:
             safety = noun_of(self.context, state, self.point.safety) if self.point else None
             report = replace(report, git=self.moves, safety=safety)
         return _finished(report, left_alone, problems + self.look.problems, self.notes)
+
+
+def _alike(plan: Plan, directories: Directories, target: TreeView) -> frozenset[bytes]:
+    return alike_paths([(item.path, item.old, item.new) for item in plan.protected], directories, target)
 
 
 def _writer_notes(row: WorkspaceRow, look: LiveScan, plan: Plan) -> tuple[str, ...]:

@@ -14,13 +14,13 @@ from casnap.model.tree import AnyEntry, Directory, File
 from casnap.workspace.ignore_files import MAX_IGNORE_FILE
 from casnap.workspace.omissions import is_in_git
 from casnap.workspace.recording import parse_rules
-from casnap.workspace.rules import CACHE_TAG, CASNAP_FILE, GIT_DIRECTORY, GIT_EXCLUDE, GIT_FILE, Rules
+from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY, GIT_EXCLUDE, Rules
 from casnap.workspace.toml_excludes import TOML_FILES
 
 
 def rules_differ(then: TreeView, now: TreeView, changes: Iterable[Change]) -> bool:
     """Whether other ignore rules hold now than when a checkpoint was made; ``changes`` lead from one to the other."""
-    names = (CASNAP_FILE, GIT_FILE) if parse_rules(now.rules).selection.use_gitignore else (CASNAP_FILE,)
+    names = Rules.of(parse_rules(now.rules).selection).files(at_root=False)
     return then.rules != now.rules or any(split(change.path)[1] in names for change in changes)
 
 

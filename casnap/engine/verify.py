@@ -34,7 +34,7 @@ def verify(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint, *
         live = scan_workspace(context, row, directories, sink, trusted=False)
         recorded = tree_of(context, checkpoint)
         plan = plan_between(recorded, live.view(sink))
-        alike = alike_paths(plan, directories, recorded)
+        alike = alike_paths([(item.path, item.new, item.old) for item in plan.protected], directories, recorded)
     changes = (plan.changes if times else plan.visible) + plan.blocked + _obstructed(plan, alike)
     report = VerifyReport(
         checkpoint=checkpoint,

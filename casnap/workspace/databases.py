@@ -21,7 +21,7 @@ from casnap.model.tree import File, FileFlag, Omitted
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import TRIES
 from casnap.workspace.reader import open_file
-from casnap.workspace.side_files import INDEX, JOURNAL, LOGS, SIDE_FILES, database_of
+from casnap.workspace.side_files import INDEX, JOURNAL, LOGS, SIDE_FILES, database_of, is_database_size
 from casnap.workspace.signature import Signature
 from casnap.workspace.walk import Walk
 
@@ -29,7 +29,6 @@ MOVED_ON = "captured, but this SQLite database was written to meanwhile: a resto
 
 _JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MAGIC = b"SQLite format 3\0"
-_PAGE = 512
 _WRITE_VERSION = 18
 _WAL_MODE = 2
 _SHM_IN_USE = (128, 1)
@@ -57,7 +56,7 @@ class Databases:
 
     def notice(self, path: bytes, fd: int, size: int) -> None:
         """Remember a file that was read if it is a database: files may come to be beside it."""
-        if size and size % _PAGE == 0 and os.pread(fd, len(_MAGIC), 0) == _MAGIC:
+        if is_database_size(size) and os.pread(fd, len(_MAGIC), 0) == _MAGIC:
             self._noticed.add(path)
 
     def without_live(self, jobs: list[ReadJob]) -> list[ReadJob]:

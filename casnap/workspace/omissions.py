@@ -12,7 +12,7 @@ from casnap.model.policy import Sensitive
 from casnap.model.tree import OmitReason, Omitted
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.rules import GIT_DIRECTORY, Rules
-from casnap.workspace.side_files import database_of
+from casnap.workspace.side_files import database_of, is_database_size
 
 GIT_OBJECTS = b"objects"
 _GIT_LOCK = b".lock"
@@ -78,7 +78,7 @@ class Omissions:
         if path in self.aside:
             return OmitReason.IGNORED
         database = database_of(name)
-        if database != name and stat.S_ISREG(mode) and _is_file(found, database):
+        if database != name and stat.S_ISREG(mode) and _may_be_database(found, database):
             omitted = found.entries.get(database)  # a log goes the way of its database, whatever patterns say of it
             return OmitReason(omitted.reason) if isinstance(omitted, Omitted) else None
         if not found.in_git and found.rules.ignores(path, is_directory=stat.S_ISDIR(mode)):
@@ -110,10 +110,10 @@ class Omissions:
         )
 
 
-def _is_file(found: FoundDirectory, name: bytes) -> bool:
-    """Whether a regular file of this name was found; it comes before its side files in order of name."""
+def _may_be_database(found: FoundDirectory, name: bytes) -> bool:
+    """Whether a file of a database's size was found there; it comes before its side files in order of name."""
     seen = found.signatures.get(name)
-    return seen is not None and stat.S_ISREG(seen.mode)
+    return seen is not None and stat.S_ISREG(seen.mode) and is_database_size(seen.size)
 
 
 def _is_gits_own(found: FoundDirectory) -> bool:

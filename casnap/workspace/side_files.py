@@ -28,4 +28,9 @@ def database_of(path: bytes) -> bytes:
 
 def may_be_database(entry: AnyEntry | None) -> bool:
     """Whether an entry has the size of a database."""
-    return isinstance(entry, File) and entry.size % PAGE == 0
+    return isinstance(entry, File) and is_database_size(entry.size)
+
+
+def is_database_size(size: int) -> bool:
+    """Whether a database can have this many bytes: an empty file has no log that would matter."""
+    return size > 0 and size % PAGE == 0

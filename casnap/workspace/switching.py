@@ -20,7 +20,7 @@ from casnap.model.paths import components, split
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, AnyNode, Directory
 from casnap.workspace.reader import open_file
-from casnap.workspace.side_files import LOGS, PAGE, database_of
+from casnap.workspace.side_files import LOGS, database_of, is_database_size
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
 
@@ -108,7 +108,7 @@ class Switch:
         for log in (path + suffix for suffix in LOGS):
             known = log in self.staging.signatures and log not in self._removed
             with contextlib.suppress(OSError):  # a name that is too long is nobody's
-                now = None if known or log in self.staging.staged else self._lstat(log)
+                now = None if known else self._lstat(log)  # one of the target's comes after its database
                 if now is not None and now.st_size:
                     return True
         return False
@@ -287,7 +287,7 @@ class Switch:
 def _is_set(seen: Signature | None, database: bytes, members: set[bytes]) -> bool:
     """Whether changed ``members`` belong to an SQLite database, of which the file itself was ``seen`` so."""
     is_file = seen is None or stat.S_ISREG(seen.mode)
-    return is_file and (members != {database} or (seen is not None and seen.size % PAGE == 0))
+    return is_file and (members != {database} or (seen is not None and is_database_size(seen.size)))
 
 
 class _LeftAlone(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from casnap import CheckpointManager
+from casnap import CheckpointManager, Damage
 from casnap.fs import placing
 from casnap.workspace.databases import _is_hot
 from casnap.workspace.staging import Staging
@@ -428,3 +428,54 @@ def test_a_file_named_like_a_log_without_a_database_goes_by_its_own_rules(worksp
     (workspace / "k.db-journal").write_text("x")
     assert manager.rollback("c1").complete
     assert not (workspace / "k.db-journal").exists()
+
+
+def test_patterns_count_for_what_is_named_like_a_log_beside_a_plain_file(workspace: Path, manager: Manager) -> None:
+    (workspace / ".casnapignore").write_text("*-journal\n")
+    (workspace / "notes").write_text("text")
+    (workspace / "notes-journal").write_text("text")
+    made = manager.create("c1")
+    assert made.skipped == 1
+    (workspace / "notes-journal").write_text("edited")
+    report = manager.rollback("c1")
+    assert report.complete
+    assert (workspace / "notes-journal").read_text() == "edited"
+
+
+def test_a_foreign_log_in_the_place_of_the_targets_own_stops_the_database(
+    workspace: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = workspace / "a.db"
+    insert(path, 5, crash=True)
+    manager.create("c1")
+    insert(path, 15)
+    assert sorted(os.listdir(workspace)) == ["a.db"]
+    place = Switch._place
+
+    def late(self: Switch, changed: bytes) -> None:
+        if changed == b"a.db":
+            insert(path, 10, crash=True)
+        place(self, changed)
+
+    monkeypatch.setattr(Switch, "_place", late)
+    assert b"a.db" in {problem.path for problem in manager.rollback("c1").left_alone}
+    assert rows(path) == 30
+
+
+def test_damage_behind_a_rule_does_not_hide_what_was_done(
+    workspace: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workspace / "d").mkdir()
+    (workspace / "d" / "f").write_text("1")
+    (workspace / "g").write_text("1")
+    manager.create("c1")
+    (workspace / ".casnapignore").write_text("d/\n")
+    (workspace / "g").write_text("2")
+
+    def damaged(*_: object) -> set[bytes]:
+        raise Damage("a tree is bad")
+
+    monkeypatch.setattr("casnap.engine.alike._Comparison._names", damaged)
+    report = manager.rollback("c1")
+    assert [problem.path for problem in report.left_alone] == [b"d"]
+    assert (workspace / "g").read_text() == "1"
