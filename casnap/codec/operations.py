@@ -19,10 +19,15 @@ from casnap.model.operation import (
     CheckpointsDeleted,
     CheckpointsPinned,
     CheckpointUndeleted,
+    OfStore,
+    PackCut,
     PackRange,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
-    StoreCreated,
+    SpaceFreed,
+    StoreChecked,
+    StoreRepaired,
     Verified,
     WorkspaceRegistered,
 )
@@ -36,12 +41,18 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _PACK = re.compile(r"[0-9a-f]{32}")
 _NONCE = re.compile(r"[0-9a-z]{1,32}")
 
-_RESULTS = {RollbackEnded: ("done", "partial", "failed"), Verified: ("equal", "differs")}
+_RESULTS = {
+    RollbackEnded: ("done", "partial", "failed"),
+    Verified: ("equal", "differs"),
+    StoreChecked: ("clean", "damaged"),
+}
 
 
 def is_known_result(operation: AnyOperation) -> bool:
     """Whether ``operation`` has no result, or one that this version knows how to apply."""
-    return not isinstance(operation, RollbackEnded | Verified) or operation.result in _RESULTS[type(operation)]
+    if not isinstance(operation, RollbackEnded | Verified | StoreChecked):
+        return True
+    return operation.result in _RESULTS[type(operation)]
 
 
 def find_fault(operation: AnyOperation) -> str | None:
@@ -58,7 +69,7 @@ def _chain_fault(operation: AnyOperation) -> str | None:
 
 
 def _workspace_fault(operation: AnyOperation) -> str | None:
-    if isinstance(operation, StoreCreated) or operation.workspace:
+    if isinstance(operation, OfStore) or operation.workspace:
         return None
     return "it names no workspace"
 
@@ -85,10 +96,30 @@ def _fault(operation: AnyOperation) -> str | None:
             return _ids_fault([id], [])
         case Verified(id=id):
             return _result_fault(operation) or _ids_fault([id], [])
+        case SpaceFreed() | StoreChecked() | StoreRepaired() | PathsExpunged():
+            return _upkeep_fault(operation)
     return None
 
 
-def _result_fault(operation: RollbackEnded | Verified) -> str | None:
+def _upkeep_fault(operation: SpaceFreed | StoreChecked | StoreRepaired | PathsExpunged) -> str | None:
+    match operation:
+        case SpaceFreed(freed=freed, cuts=cuts, packs=packs):
+            return _ids_fault(freed, []) or _cuts_fault(cuts) or _ranges_fault(packs)
+        case StoreChecked(found=found):
+            return _result_fault(operation) or _counts_fault(found)
+        case StoreRepaired(healed=healed, lost=lost, before=before, packs=packs):
+            return _counts_fault(healed, lost) or _ids_fault([], [before]) or _ranges_fault(packs)
+        case PathsExpunged(replaced=replaced, packs=packs):
+            return _ids_fault((id for pair in replaced for id in pair), []) or _ranges_fault(packs)
+
+
+def _cuts_fault(cuts: Iterable[PackCut]) -> str | None:
+    if all(_PACK.fullmatch(cut.pack) and 0 <= cut.length <= MAX_PACK_SIZE for cut in cuts):
+        return "no record can end where a pack is cut" if any(cut.length % ALIGNMENT for cut in cuts) else None
+    return "a pack is cut that cannot be, or at a length that it cannot have"
+
+
+def _result_fault(operation: RollbackEnded | Verified | StoreChecked) -> str | None:
     return None if is_known_result(operation) else "its result is none that is known"
 
 
@@ -110,10 +141,16 @@ def _ids_fault(needed: Iterable[str], optional: Iterable[str]) -> str | None:
 
 
 def _made_fault(operation: CheckpointMade | RollbackBegun | RollbackEnded) -> str | None:
-    numbers = (*operation.counts, operation.skipped, operation.new_bytes)
-    if not all(0 <= number < _INT64 for number in numbers):
-        return "a count is out of range"
-    return next(filter(None, map(_range_fault, operation.packs)), None)
+    fault = _counts_fault(*operation.counts, operation.skipped, operation.new_bytes)
+    return fault or _ranges_fault(operation.packs)
+
+
+def _counts_fault(*counts: int) -> str | None:
+    return None if all(0 <= count < _INT64 for count in counts) else "a count is out of range"
+
+
+def _ranges_fault(packs: Iterable[PackRange]) -> str | None:
+    return next(filter(None, map(_range_fault, packs)), None)
 
 
 def _range_fault(written: PackRange) -> str | None:

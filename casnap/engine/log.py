@@ -16,9 +16,14 @@ from casnap.model.operation import (
     CheckpointsDeleted,
     CheckpointsPinned,
     CheckpointUndeleted,
+    OfStore,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
+    SpaceFreed,
+    StoreChecked,
     StoreCreated,
+    StoreRepaired,
     Verified,
     WorkspaceConfigured,
     WorkspaceForgotten,
@@ -37,7 +42,7 @@ def log(context: Context, workspace: WorkspaceInfo | None = None, *, limit: int 
     paths = {row.id: row.path for row in context.store.state().workspaces()}
     chosen: deque[LogEntry] = deque(maxlen=limit)
     for operation in context.store.operations():
-        id = "" if isinstance(operation, StoreCreated) else operation.workspace
+        id = "" if isinstance(operation, OfStore) else operation.workspace
         if workspace is None or id == workspace.id:
             chosen.append(_entry(operation, id, paths.get(id, b"")))
     return list(reversed(chosen))
@@ -69,6 +74,10 @@ def _checkpoints(operation: AnyOperation) -> Iterator[str]:
             yield from (target, safety)
         case RollbackEnded(late=late) if late:
             yield late
+        case SpaceFreed(freed=freed):
+            yield from freed
+        case PathsExpunged(replaced=replaced):
+            yield from (new for _, new in replaced)
 
 
 def _words(operation: AnyOperation) -> Iterator[str]:
@@ -105,8 +114,28 @@ def _words(operation: AnyOperation) -> Iterator[str]:
             yield "with its checkpoints" if operation.drop else "its checkpoints stay"
         case WorkspaceConfigured():
             yield from (f"{key}={value or '(unset)'}" for key, value in operation.values.items())
+        case SpaceFreed() | StoreChecked() | StoreRepaired() | PathsExpunged():
+            yield from _upkeep_words(operation)
         case StoreCreated():
             yield f"format {operation.format.get('format', '?')}"
+
+
+def _upkeep_words(operation: SpaceFreed | StoreChecked | StoreRepaired | PathsExpunged) -> Iterator[str]:
+    match operation:
+        case SpaceFreed():
+            yield "automatic" if operation.automatic else "asked for"
+            yield from _some([f"freed {id[:SHORT_ID]}" for id in operation.freed], "checkpoints freed")
+            yield f"{len(operation.cuts)} packs shortened or removed, {len(operation.packs)} written"
+        case StoreChecked():
+            yield f"{operation.result}" + (f" ({operation.found} faults)" if operation.found else "")
+            yield from ("every byte read",) if operation.read_data else ()
+        case StoreRepaired():
+            yield f"{operation.healed} objects healed"
+            if operation.before:
+                yield f"the log was chained anew behind {operation.before[:SHORT_ID]}, {operation.lost} lines lost"
+        case PathsExpunged():
+            yield f"{operation.pattern} from"
+            yield from _some([new[:SHORT_ID] for _, new in operation.replaced], "checkpoints")
 
 
 def _some(words: Sequence[str], noun: str) -> Sequence[str]:

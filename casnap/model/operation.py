@@ -20,6 +20,13 @@ class PackRange(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
     index: int
 
 
+class PackCut(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """A pack of which only the first ``length`` bytes are kept; 0: it is removed."""
+
+    pack: str
+    length: int
+
+
 class Operation(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True, tag_field="op"):
     """What every line has. ``seq`` counts from 1; ``prev`` is the hash of the line before."""
 
@@ -162,6 +169,48 @@ class Verified(Operation, frozen=True, kw_only=True, tag="verify"):
     result: str
 
 
+class SpaceFreed(Operation, frozen=True, kw_only=True, tag="gc"):
+    """Packs are shortened or removed after this line; what they held and is still needed is in ``packs`` by now.
+
+    ``freed`` are deleted checkpoints that cannot come back any more. ``automatic``: nobody asked for it.
+    """
+
+    freed: tuple[str, ...] = ()
+    cuts: tuple[PackCut, ...] = ()
+    automatic: bool = False
+    packs: tuple[PackRange, ...] = ()
+
+
+class StoreChecked(Operation, frozen=True, kw_only=True, tag="check"):
+    """The store was looked through: ``clean`` or ``damaged``; ``read_data``: every byte of it; ``found``: faults."""
+
+    result: str
+    read_data: bool = False
+    found: int = 0
+
+
+class StoreRepaired(Operation, frozen=True, kw_only=True, tag="repair"):
+    """Damage was mended: ``packs`` is what was written anew or found again, ``healed`` counts objects.
+
+    When the operation log itself was mended, ``lost`` counts its lines that could not be read, and ``before`` is the
+    hash of the last line that could; the lines behind it were chained anew.
+    """
+
+    healed: int = 0
+    lost: int = 0
+    before: str = ""
+    packs: tuple[PackRange, ...] = ()
+
+
+class PathsExpunged(Operation, frozen=True, kw_only=True, tag="expunge"):
+    """What matches ``pattern`` is out of these checkpoints: each old id, and the id of what took its place."""
+
+    workspace: str
+    pattern: str
+    replaced: tuple[tuple[str, str], ...]
+    packs: tuple[PackRange, ...] = ()
+
+
 AnyOperation = Union[
     StoreCreated,
     WorkspaceRegistered,
@@ -175,4 +224,11 @@ AnyOperation = Union[
     CheckpointRenamed,
     WorkspaceConfigured,
     Verified,
+    SpaceFreed,
+    StoreChecked,
+    StoreRepaired,
+    PathsExpunged,
 ]
+
+OfStore = StoreCreated | SpaceFreed | StoreChecked | StoreRepaired
+"""Operations of the store as a whole: they name no workspace."""

@@ -194,12 +194,16 @@ class DeleteReport:
 
 @dataclass(frozen=True, slots=True)
 class CleanupReport:
-    """Checkpoints that a rule let go, or (``dry_run``) would, newest first; how many with a step are kept."""
+    """Checkpoints that a rule let go, or (``dry_run``) would, newest first; how many with a step are kept.
+
+    ``notes`` are for a person: what was spared, and that a named one went.
+    """
 
     deleted: tuple[Checkpoint, ...]
     kept: int
     dry_run: bool
     rule: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,13 @@ from casnap.model.operation import (
     CheckpointsDeleted,
     CheckpointsPinned,
     CheckpointUndeleted,
+    OfStore,
     PackRange,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
-    StoreCreated,
+    SpaceFreed,
+    StoreChecked,
     WorkspaceConfigured,
     WorkspaceForgotten,
     WorkspaceRegistered,
@@ -38,7 +41,9 @@ NONE = b""
 def apply(tables: Tables, operation: AnyOperation, mark: Mark) -> None:
     """Make the tables what they are after ``operation``, whose line ends at ``mark``."""
     workspace = None
-    if not isinstance(operation, StoreCreated):
+    if isinstance(operation, OfStore):
+        _keep_up(tables, operation)
+    else:
         workspace = tables.workspaces.get(operation.workspace)
     if isinstance(operation, WorkspaceRegistered):
         workspace = _register(workspace, operation)
@@ -138,7 +143,8 @@ def _delete(tables: Tables, workspace: WorkspaceRow | None, operation: Checkpoin
 
 
 def _undelete(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointUndeleted) -> WorkspaceRow | None:
-    if row := tables.checkpoints.get(bytes.fromhex(operation.id)):
+    row = tables.checkpoints.get(bytes.fromhex(operation.id))
+    if row is not None and not row.freed:
         tables.checkpoints.put(replace(row, deleted=False, deleted_at=0, name=operation.name))
         if workspace is not None and not workspace.head and not row.safety:
             return replace(workspace, head=row.id)  # it descends from nothing else
@@ -165,6 +171,71 @@ def _configure(_tables: Tables, workspace: WorkspaceRow | None, operation: Works
     return replace(workspace, settings=tuple(sorted((key, value) for key, value in values.items() if value)))
 
 
+def _expunge(tables: Tables, workspace: WorkspaceRow | None, operation: PathsExpunged) -> WorkspaceRow | None:
+    """The new checkpoints take the place of the old ones, which go for good."""
+    renamed = {bytes.fromhex(old): bytes.fromhex(new) for old, new in operation.replaced}
+    for old, new in renamed.items():
+        if row := tables.checkpoints.get(old):
+            tables.checkpoints.put(replace(row, deleted=True, deleted_at=operation.time, freed=True, name=""))
+            tables.checkpoints.put(replace(row, id=new, parent=renamed.get(row.parent, row.parent)))
+    return workspace and _lead_to(workspace, lambda id: renamed.get(id, id))
+
+
+def _lead_to(workspace: WorkspaceRow, successor: Callable[[bytes], bytes]) -> WorkspaceRow:
+    """The workspace with every id that it holds replaced."""
+
+    def undo(target: UndoTarget) -> UndoTarget:
+        return UndoTarget(successor(target.safety), successor(target.head))
+
+    return replace(
+        workspace,
+        head=successor(workspace.head),
+        undo=workspace.undo and undo(workspace.undo),
+        open=tuple(
+            replace(
+                begun,
+                safety=successor(begun.safety),
+                target=successor(begun.target),
+                head_after=successor(begun.head_after),
+                undo=undo(begun.undo),
+            )
+            for begun in workspace.open
+        ),
+    )
+
+
+def _keep_up(tables: Tables, operation: OfStore) -> None:
+    if isinstance(operation, SpaceFreed):
+        tables.upkeep = replace(tables.upkeep, collected=operation.seq, collected_at=operation.time)
+        _free(tables, operation)
+        _cut(tables, operation)
+    elif isinstance(operation, StoreChecked):
+        clean = operation.result == "clean"
+        tables.upkeep = replace(tables.upkeep, checked_at=operation.time, checked_clean=clean)
+
+
+def _free(tables: Tables, operation: SpaceFreed) -> None:
+    """Checkpoints are deleted for good; a workspace that was dropped leads to none of them any more."""
+    holders = set()
+    for id in map(bytes.fromhex, operation.freed):
+        if row := tables.checkpoints.get(id):
+            deleted_at = row.deleted_at if row.deleted else operation.time
+            tables.checkpoints.put(replace(row, deleted=True, deleted_at=deleted_at, freed=True))
+            holders.add(row.workspace)
+    for holder in sorted(holders):
+        if workspace := tables.workspaces.get(holder):
+            undo = workspace.undo
+            lost = undo is not None and _is_freed(tables, undo.safety)
+            head = surviving_ancestor(tables, workspace.head) if _is_freed(tables, workspace.head) else workspace.head
+            kept = tuple(begun for begun in workspace.open if not _is_freed(tables, begun.undo.safety))
+            tables.workspaces.put(replace(workspace, head=head, undo=None if lost else undo, open=kept))
+
+
+def _is_freed(tables: Tables, id: bytes) -> bool:
+    row = tables.checkpoints.get(id) if id else None
+    return row is not None and row.freed
+
+
 _CHANGES: dict[type, Callable[[Tables, WorkspaceRow | None, Any], WorkspaceRow | None]] = {
     WorkspaceForgotten: _forget,
     CheckpointMade: _checkpoint,
@@ -175,6 +246,7 @@ _CHANGES: dict[type, Callable[[Tables, WorkspaceRow | None, Any], WorkspaceRow |
     CheckpointsPinned: _pin,
     CheckpointRenamed: _rename,
     WorkspaceConfigured: _configure,
+    PathsExpunged: _expunge,
 }
 
 
@@ -197,6 +269,17 @@ def _row(operation: CheckpointMade | RollbackBegun | RollbackEnded, id: str, par
         deleted_at=0,
         time=operation.time,
     )
+
+
+def _cut(tables: Tables, operation: SpaceFreed) -> None:
+    """Of some packs only a first part is there, or nothing: the rest is found elsewhere, or not needed."""
+    for cut in operation.cuts:
+        row = tables.packs.get(cut.pack)
+        if row is not None and cut.length:
+            tables.packs.put(PackRow(row.id, min(row.length, cut.length), row.objects))
+        elif row is not None:
+            tables.packs.remove(cut.pack)
+    tables.index.cut(operation.seq, operation.cuts)
 
 
 def _add_range(tables: Tables, seq: int, written: PackRange) -> None:

@@ -9,10 +9,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from casnap.store.rows import START, Mark
+from msgspec.structs import astuple
+
+from casnap.store.rows import START, Mark, Upkeep
 from casnap.store.schema import APPLICATION_ID, DDL, TABLES, VERSION
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
+_POSITION = "seq, hash, segment, offset, collected, collected_at, checked_at, checked_clean"
+
 _WAIT = 2.0
 """Seconds to wait for another connection that recovers the WAL."""
 
@@ -65,14 +69,16 @@ class Catalog:
         with _translated():
             self._connection.execute("BEGIN")
             # The first read, not BEGIN, fixes the instant.
-            rows = self._connection.execute("SELECT seq, hash, segment, offset FROM position").fetchall()
             application = self._connection.execute("PRAGMA application_id").fetchone()[0]
             version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if application == APPLICATION_ID and version != VERSION:
+                raise CatalogLost(f"it is of version {version}", damaged=False)
+            rows = self._connection.execute(f"SELECT {_POSITION} FROM position").fetchall()
         if application != APPLICATION_ID or len(rows) != 1:
             raise CatalogLost("it is no catalog", damaged=True)
-        if version != VERSION:
-            raise CatalogLost(f"it is of version {version}", damaged=False)
-        return Mark(*rows[0])
+        seq, line_hash, segment, offset, collected, collected_at, checked_at, checked_clean = rows[0]
+        self.upkeep = Upkeep(collected, collected_at, checked_at, bool(checked_clean))
+        return Mark(seq, line_hash, segment, offset)
 
     def fetch(self, query: str, parameters: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows that ``query`` finds.
@@ -123,14 +129,20 @@ class CatalogWriter:
             self._connection.execute("INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?)", (*row, numbers[row[0]]))
         return numbers
 
+    def cut_packs(self, lengths: dict[str, int], removed: Iterable[str]) -> None:
+        """Take away the places from ``lengths`` on, by the id of the pack, and packs that are gone."""
+        query = "DELETE FROM places WHERE pack = (SELECT number FROM packs WHERE id = ?) AND offset >= ?"
+        self._connection.executemany(query, lengths.items())
+        self._connection.executemany("DELETE FROM packs WHERE id = ?", ((pack,) for pack in removed))
+
     def put_places(self, rows: Iterable[tuple[Any, ...]]) -> None:
         """Add rows (kind, id, pack number, offset, slot, seq); one that is there keeps the line that it has."""
         self._connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?, ?)", rows)
 
 
 @contextlib.contextmanager
-def writing(path: Path, mark: Mark) -> Iterator[CatalogWriter]:
-    """Bring a catalog forward to ``mark``: all of the with block, or nothing.
+def writing(path: Path, mark: Mark, upkeep: Upkeep) -> Iterator[CatalogWriter]:
+    """Bring a catalog forward to ``mark``, with ``upkeep`` as of then: all of the with block, or nothing.
 
     Raises:
         CatalogLost: it could not be written; the file is as it was.
@@ -141,7 +153,10 @@ def writing(path: Path, mark: Mark) -> Iterator[CatalogWriter]:
         connection.execute("BEGIN IMMEDIATE")
         try:
             yield CatalogWriter(connection)
-            connection.execute("UPDATE position SET seq = ?, hash = ?, segment = ?, offset = ?", mark)
+            connection.execute("DELETE FROM position")
+            places = ", ".join("?" * (_POSITION.count(",") + 1))
+            values = (*mark, *astuple(upkeep))
+            connection.execute(f"INSERT INTO position (one, {_POSITION}) VALUES (1, {places})", values)
             connection.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
@@ -162,11 +177,13 @@ def create(path: Path) -> None:
 
     with _translated(), contextlib.closing(_connect(f"{path.absolute().as_uri()}?mode=rw")) as connection:
         database = sqlite_utils.Database(connection)
+        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # what gc took away is to be given back
         database.enable_wal()
         # One script, because a second one would begin by committing the first.
         database.executescript(
             f"BEGIN; {DDL}"
-            f"INSERT INTO position VALUES (1, {START.seq}, '{START.hash}', {START.segment}, {START.offset});"
+            f"INSERT INTO position (one, {_POSITION})"
+            f" VALUES (1, {START.seq}, '{START.hash}', {START.segment}, {START.offset}, 0, 0, 0, 1);"
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
         )
         if set(database.table_names()) != TABLES:

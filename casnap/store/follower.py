@@ -215,9 +215,10 @@ class Follower:
         tables = self.tables
         tables.index.load()
         changed = {table.schema: _values(table) for table in (tables.workspaces, tables.checkpoints)}
-        packs = _values(tables.packs)
+        packs, gone = _values(tables.packs), sorted(tables.packs.removed)
         self.close()  # the instant that it shows would keep the WAL from being emptied
-        with catalog.writing(path, tables.mark) as writer:
+        with catalog.writing(path, tables.mark, tables.upkeep) as writer:
+            writer.cut_packs(tables.index.stored_lengths(), gone)
             for schema, rows in changed.items():
                 writer.put(schema.table, schema.columns, rows)
             numbers = writer.put_packs(packs)

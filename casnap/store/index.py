@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 
 from casnap.codec.packs import IndexEntry
 from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
-from casnap.model.operation import PackRange
+from casnap.model.operation import PackCut, PackRange
 from casnap.store.catalog import Catalog
 from casnap.store.rows import Place
 
@@ -35,6 +35,7 @@ class Index:
         self._catalog = catalog
         self._read_range = read_range
         self._waiting: list[tuple[int, PackRange]] = []
+        self._cuts: dict[str, list[tuple[int, int]]] = {}
         self._loading = False
         self._rows = 0
         self._empty: bool | None = None
@@ -42,6 +43,33 @@ class Index:
     def add_range(self, seq: int, written: PackRange) -> None:
         """The line ``seq`` committed these bytes of a pack."""
         self._waiting.append((seq, written))
+
+    def cut(self, seq: int, cuts: Iterable[PackCut]) -> None:
+        """By the line ``seq`` nothing is left of what was in these packs from a length on.
+
+        A pack that was removed may come again: a session that was killed between the line and the removal leaves it,
+        and the next one may take what is in it for its own. So only what older lines said of it is void.
+        """
+        for cut in cuts:
+            self._cuts.setdefault(cut.pack, []).append((seq, cut.length))
+        self._waiting = [
+            (of, written) for of, written in self._waiting if self._is_left(of, written.pack, written.start)
+        ]
+        for key, places in list(self.added.items()):
+            left = [place for place in places if self._is_left(place.seq, place.pack, place.offset)]
+            self._rows -= len(places) - len(left)
+            if left:
+                self.added[key] = left
+            else:
+                del self.added[key]
+
+    def stored_lengths(self) -> dict[str, int]:
+        """Packs of which the catalog knows too much, and how many of their first bytes it still knows rightly."""
+        return {pack: min(length for _, length in cuts) for pack, cuts in self._cuts.items()}
+
+    def _is_left(self, seq: int, pack: str, offset: int) -> bool:
+        """Whether a place that the line ``seq`` told of has not been cut off since."""
+        return not any(seq < cut and offset >= length for cut, length in self._cuts.get(pack, ()))
 
     @property
     def rows(self) -> int:
@@ -64,6 +92,8 @@ class Index:
 
     def _add(self, entry: IndexEntry, pack: str, seq: int) -> None:
         place = Place(pack, entry.offset, entry.slot, seq)
+        if not self._is_left(seq, pack, entry.offset):
+            return
         places = self.added.setdefault(ObjectKey(entry.kind, entry.id), [])
         if not places or all(place[:3] != known[:3] for known in places):
             places.append(place)
@@ -102,7 +132,8 @@ class Index:
             for start in range(0, len(ids), BATCH):
                 batch = ids[start : start + BATCH]
                 for id, pack, offset, slot, seq in self._catalog.fetch(_query(len(batch)), (kind, *batch)):
-                    yield ObjectKey(kind, id), Place(pack, offset, slot, seq)
+                    if self._is_left(seq, pack, offset):
+                        yield ObjectKey(kind, id), Place(pack, offset, slot, seq)
 
     def _is_empty(self, catalog: Catalog) -> bool:
         """Whether the catalog knows no object at all: then a first checkpoint need not ask for each."""

@@ -57,7 +57,8 @@ class CheckpointRow(Struct, frozen=True):
     """A checkpoint. ``step`` is 0 for a safety checkpoint, ``seq`` its line, ``parent`` the one at creation.
 
     ``counts`` are paths added, changed and removed since ``parent``; ``deleted_at`` is nanoseconds since the
-    epoch, 0 while it is not deleted; ``time`` is that of its line.
+    epoch, 0 while it is not deleted; ``freed``: its bytes may be gone, and it cannot come back; ``time`` is that of
+    its line.
     """
 
     id: bytes
@@ -75,6 +76,7 @@ class CheckpointRow(Struct, frozen=True):
     deleted: bool
     deleted_at: int
     time: int
+    freed: bool = False
 
 
 class PackRow(Struct, frozen=True):
@@ -83,6 +85,18 @@ class PackRow(Struct, frozen=True):
     id: str
     length: int
     objects: int
+
+
+class Upkeep(Struct, frozen=True):
+    """When the store was last looked after, as times of lines (0: never).
+
+    ``collected`` is the seq of the newest line that freed space; ``checked_clean`` what the newest check found.
+    """
+
+    collected: int = 0
+    collected_at: int = 0
+    checked_at: int = 0
+    checked_clean: bool = True
 
 
 class Place(NamedTuple):

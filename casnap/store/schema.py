@@ -16,12 +16,13 @@ Row = TypeVar("Row")
 APPLICATION_ID = 0x63736E70
 """``csnp``: tells a catalog from any other SQLite file."""
 
-VERSION = 2
+VERSION = 3
 
 DDL = """
 CREATE TABLE position (
     one INTEGER PRIMARY KEY CHECK (one = 1), seq INTEGER NOT NULL, hash TEXT NOT NULL,
-    segment INTEGER NOT NULL, offset INTEGER NOT NULL
+    segment INTEGER NOT NULL, offset INTEGER NOT NULL, collected INTEGER NOT NULL, collected_at INTEGER NOT NULL,
+    checked_at INTEGER NOT NULL, checked_clean INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE workspaces (
     id TEXT PRIMARY KEY, path BLOB NOT NULL, forgotten INTEGER NOT NULL, dropped INTEGER NOT NULL,
@@ -33,11 +34,12 @@ CREATE TABLE checkpoints (
     name TEXT NOT NULL, automatic INTEGER NOT NULL, safety INTEGER NOT NULL, parent BLOB NOT NULL,
     added INTEGER NOT NULL, changed INTEGER NOT NULL, removed INTEGER NOT NULL, skipped INTEGER NOT NULL,
     new_bytes INTEGER NOT NULL, pinned INTEGER NOT NULL, deleted INTEGER NOT NULL, deleted_at INTEGER NOT NULL,
-    time INTEGER NOT NULL
+    time INTEGER NOT NULL, freed INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX checkpoints_by_seq ON checkpoints (workspace, seq);
 CREATE INDEX checkpoints_by_name ON checkpoints (workspace, name);
 CREATE INDEX checkpoints_by_step ON checkpoints (workspace, step);
+CREATE INDEX checkpoints_to_free ON checkpoints (deleted_at) WHERE deleted AND NOT freed;
 CREATE TABLE packs (
     id TEXT PRIMARY KEY, length INTEGER NOT NULL, objects INTEGER NOT NULL, number INTEGER NOT NULL UNIQUE
 ) STRICT, WITHOUT ROWID;
@@ -116,12 +118,13 @@ def _checkpoint_values(row: CheckpointRow) -> tuple[Any, ...]:
         row.deleted,
         row.deleted_at,
         row.time,
+        row.freed,
     )
 
 
 def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
     id, workspace, seq, step, name, automatic, safety, parent = values[:8]
-    skipped, new_bytes, pinned, deleted, deleted_at, time = values[11:]
+    skipped, new_bytes, pinned, deleted, deleted_at, time, freed = values[11:]
     return CheckpointRow(
         id=id,
         workspace=workspace,
@@ -138,6 +141,7 @@ def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
         deleted=bool(deleted),
         deleted_at=deleted_at,
         time=time,
+        freed=bool(freed),
     )
 
 
@@ -157,7 +161,7 @@ CHECKPOINTS: Schema[bytes, CheckpointRow] = Schema(
     "checkpoints",
     "id",
     "id, workspace, seq, step, name, automatic, safety, parent, added, changed, removed, skipped, new_bytes, "
-    "pinned, deleted, deleted_at, time",
+    "pinned, deleted, deleted_at, time, freed",
     lambda row: row.id,
     _checkpoint_values,
     _checkpoint_row,

@@ -10,10 +10,10 @@ from casnap.model.ids import ID_SIZE, ObjectKey
 from casnap.store.apply import surviving_ancestor
 from casnap.store.catalog import CatalogLost
 from casnap.store.follower import Follower
-from casnap.store.rows import CheckpointRow, OpenRollback, PackRow, Place, UndoTarget, WorkspaceRow
+from casnap.store.rows import CheckpointRow, OpenRollback, PackRow, Place, UndoTarget, Upkeep, WorkspaceRow
 from casnap.store.tables import Tables
 
-__all__ = ["CheckpointRow", "OpenRollback", "PackRow", "Place", "State", "UndoTarget", "WorkspaceRow"]
+__all__ = ["CheckpointRow", "OpenRollback", "PackRow", "Place", "State", "UndoTarget", "Upkeep", "WorkspaceRow"]
 
 Answer = TypeVar("Answer")
 
@@ -35,6 +35,11 @@ class State:
     def last_hash(self) -> str:
         """The hash of the newest line."""
         return self._follower.tables.mark.hash
+
+    @property
+    def upkeep(self) -> Upkeep:
+        """When the store was last looked after."""
+        return self._follower.tables.upkeep
 
     def workspaces(self) -> list[WorkspaceRow]:
         """All workspaces, also forgotten ones, sorted by path."""

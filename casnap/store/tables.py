@@ -9,7 +9,7 @@ import msgspec
 
 from casnap.store.catalog import Catalog, CatalogLost
 from casnap.store.index import Index, ReadRange
-from casnap.store.rows import START, Mark
+from casnap.store.rows import START, Mark, Upkeep
 from casnap.store.schema import CHECKPOINTS, PACKS, WORKSPACES, Schema
 
 Key = TypeVar("Key")
@@ -17,27 +17,41 @@ Row = TypeVar("Row")
 
 
 class Table(Generic[Key, Row]):
-    """Rows by key; ``changed`` holds those that are newer than the catalog."""
+    """Rows by key; ``changed`` holds those that are newer than the catalog, ``removed`` keys that are gone since."""
 
     def __init__(self, schema: Schema[Key, Row], catalog: Catalog | None) -> None:
         self.schema = schema
         self.changed: dict[Key, Row] = {}
+        self.removed: set[Key] = set()
         self._catalog = catalog
 
     def get(self, key: Key) -> Row | None:
         """The row with this key, if there is one."""
         if key in self.changed:
             return self.changed[key]
+        if key in self.removed:
+            return None
         return next(iter(self._fetch(f"{self.schema.key_column} = ?", (key,))), None)
 
     def put(self, row: Row) -> None:
         """Add a row, or replace the one with its key."""
-        self.changed[self.schema.key(row)] = row
+        key = self.schema.key(row)
+        self.changed[key] = row
+        self.removed.discard(key)
+
+    def remove(self, key: Key) -> None:
+        """Take the row with this key away."""
+        self.changed.pop(key, None)
+        self.removed.add(key)
 
     def select(self, condition: str, parameters: Iterable[Any], matches: Callable[[Row], bool]) -> list[Row]:
         """All rows for which ``condition`` (in SQL) holds; ``matches`` says the same of a row in memory."""
         key = self.schema.key
-        stored = [row for row in self._fetch(condition, parameters) if key(row) not in self.changed]
+        stored = [
+            row
+            for row in self._fetch(condition, parameters)
+            if key(row) not in self.changed and key(row) not in self.removed
+        ]
         return stored + [row for row in self.changed.values() if matches(row)]
 
     def _fetch(self, condition: str, parameters: Iterable[Any]) -> list[Row]:
@@ -61,6 +75,7 @@ class Tables:
         self.checkpoints = Table(CHECKPOINTS, catalog)
         self.packs = Table(PACKS, catalog)
         self.index = Index(catalog, read_range)
+        self.upkeep = Upkeep() if catalog is None else catalog.upkeep
 
     @property
     def tail(self) -> int:
