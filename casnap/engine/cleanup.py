@@ -1,25 +1,32 @@
 """``cleanup``: let old checkpoints go by a rule; bytes go only with gc.
 
 The order of the operation log counts, not the wall clock alone: the newest checkpoint stays whatever its time says.
+The last checkpoint that holds anything stays too: a wiped directory is checkpointed often enough to push it out.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from casnap.codec.trees import Leaf, walk_tree
 from casnap.engine.context import Context, workspace_lock, workspace_row
-from casnap.engine.history import noun_of
+from casnap.engine.history import load_object, noun_of
+from casnap.errors import Damage, TooNew
 from casnap.model.age import age_text
 from casnap.model.checkpoint import Checkpoint
+from casnap.model.ids import short
 from casnap.model.operation import AnyOperation, CheckpointsDeleted
 from casnap.model.report import CleanupReport, WorkspaceInfo
+from casnap.model.tree import Omitted
 from casnap.store.state import CheckpointRow, State, WorkspaceRow
 from casnap.store.store import Commit
 
 IDS_IN_LINE = 10_000
 """How many checkpoints one line of the operation log lets go: it may have a mebibyte, 67 bytes an id."""
+
+NAMES_DO_NOT_PROTECT = "names do not protect: pin with casnap pin NAME, or set retention.keep_named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +61,8 @@ def rule_of(
 def cleanup(context: Context, workspace: WorkspaceInfo, rule: Rule, *, dry_run: bool = False) -> CleanupReport:
     """Delete what a rule lets go, safety checkpoints from before the oldest that stays included.
 
-    What ``undo`` and ``recover`` need is never among it. With ``dry_run`` it is only told.
+    What ``undo`` and ``recover`` need is never among it, and neither is the last checkpoint that holds anything.
+    With ``dry_run`` it is only told.
     """
     if dry_run:
         return _look(context, workspace, rule)
@@ -94,11 +102,16 @@ def _as_deleted(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
     return tuple(dataclasses.replace(one, deleted=True, parent=parents[one.id]) for one in checkpoints)
 
 
-def chosen_by(rule: Rule, state: State, workspace: WorkspaceRow, now: int) -> list[CheckpointRow]:
-    """The checkpoints that a rule lets go at the time ``now``, newest first."""
+def chosen_by(
+    rule: Rule, state: State, workspace: WorkspaceRow, now: int, spared: frozenset[bytes] = frozenset()
+) -> list[CheckpointRow]:
+    """The checkpoints that a rule lets go at the time ``now`` (nanoseconds since the epoch), newest first.
+
+    Those in ``spared`` stay like head.
+    """
     rows = [row for row in state.history(workspace.id) if not row.deleted]
     steps = sorted((row for row in rows if not row.safety), key=lambda row: row.step, reverse=True)
-    needed = _needed(workspace)
+    needed = _needed(workspace) | spared
     gone = {row.id: row for row in steps if _may_go(rule, workspace, needed, row)}
     free = list(gone)
     if rule.keep is not None:
@@ -128,12 +141,50 @@ def _needed(workspace: WorkspaceRow) -> set[bytes]:
 def _look(context: Context, workspace: WorkspaceInfo, rule: Rule) -> CleanupReport:
     state = context.store.state()
     row = workspace_row(state, workspace)
-    chosen = chosen_by(rule, state, row, context.clock.now())
+    now = context.clock.now()
+    chosen = chosen_by(rule, state, row, now)
+    live = [one for one in state.history(row.id) if not one.deleted]
+    last = _last_full(context, live, chosen)
+    if last is not None:
+        chosen = chosen_by(rule, state, row, now, frozenset((last.id,)))
     going = {one.id for one in chosen}
-    left = [one for one in state.history(row.id) if not one.deleted and one.id not in going]
     return CleanupReport(
         deleted=tuple(noun_of(context, state, one.id) for one in chosen),
-        kept=sum(not one.safety for one in left),
+        kept=sum(not one.safety and one.id not in going for one in live),
         dry_run=True,
         rule=rule.words,
+        notes=_notes(last, chosen),
     )
+
+
+def _last_full(
+    context: Context, live: Iterable[CheckpointRow], chosen: Sequence[CheckpointRow]
+) -> CheckpointRow | None:
+    """The newest of ``chosen`` that holds anything, if nothing that would be left does.
+
+    As a rule one look is enough: the newest that stays holds something.
+    """
+    going = {one.id for one in chosen}
+    if not going or any(_holds_anything(context, one) for one in live if one.id not in going):
+        return None
+    return next((one for one in chosen if _holds_anything(context, one)), None)
+
+
+def _holds_anything(context: Context, row: CheckpointRow) -> bool:
+    """Whether anything was captured below the root; of what cannot be read that has to be assumed."""
+    try:
+        root = load_object(context, row.id).root
+        leaves = (node for _, node in walk_tree(context.store, root.tree) if isinstance(node, Leaf))
+        return any(not isinstance(entry, Omitted) for leaf in leaves for entry in leaf.entries)
+    except (Damage, TooNew):
+        return True
+
+
+def _notes(last: CheckpointRow | None, chosen: Sequence[CheckpointRow]) -> tuple[str, ...]:
+    notes = []
+    if last is not None:
+        called = "safety checkpoint " if last.safety else f"{last.name} " if last.name else ""
+        notes.append(f"{called}{short(last.id)} stays: without it only empty checkpoints would be left")
+    if any(one.name and not one.automatic for one in chosen):
+        notes.append(NAMES_DO_NOT_PROTECT)
+    return tuple(notes)

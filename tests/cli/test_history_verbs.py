@@ -187,6 +187,35 @@ def test_cleanup_says_what_it_does_and_a_dry_run_says_the_same(history: Path, ca
     assert call("undelete", "c1", "--json", cwd=history, check=0).json()["checkpoint"]["name"] == "c1"
 
 
+def test_case_042_cleanup_says_what_goes_and_why_and_what_protects(history: Path, call: Call) -> None:
+    note = "note: names do not protect: pin with casnap pin NAME, or set retention.keep_named\n"
+    stays = "keep 1: what stays is head, pinned ones, what undo leads to, the newest 1 other; names do not protect\n"
+    for more in (("--dry-run",), ()):
+        told = call("cleanup", "--keep", "1", *more, cwd=history, check=0).stderr
+        assert (told.count(note), told.count(stays)) == (1, 1)
+    call("undelete", "1", cwd=history, check=0)
+    call("rename", "1", "again", cwd=history, check=0)
+    call("config", "set", "retention.keep_named", "true", cwd=history, check=0)
+    told = call("cleanup", "--keep", "0", "--older-than", "2w", cwd=history, check=0)
+    assert "names do not protect" not in told.stderr
+    assert "head, pinned ones, named ones, what undo leads to, the newest and those not older than 2w" in told.stderr
+    call("config", "set", "retention.keep", "none", cwd=history, check=0)
+    assert "no rule is set: nothing goes\n" in call("cleanup", cwd=history, check=0).stderr
+
+
+def test_cleanup_says_which_checkpoint_it_spares(protected: Path, call: Call) -> None:
+    full = call("show", "c1", "--json", cwd=protected, check=0).json()["checkpoint"]["id"]
+    shutil.rmtree(protected / "src")
+    (protected / "README").unlink()
+    for _ in range(4):
+        call("checkpoint", cwd=protected, check=0)
+    note = f"c1 {full[:12]} stays: without it only empty checkpoints would be left"
+    told = call("cleanup", "--keep", "1", "--dry-run", "--json", cwd=protected, check=0).json()
+    assert ([one["step"] for one in told["deleted"]], told["notes"]) == ([3, 2], [note])
+    assert f"note: {note}\n" in call("cleanup", "--keep", "1", cwd=protected, check=0).stderr
+    assert [step for step, _ in names(call, protected)] == [5, 4, 1]
+
+
 def test_cleanup_alone_keeps_twenty(workspace: Path, call: Call) -> None:
     for _ in range(22):
         call("checkpoint", cwd=workspace, check=0)

@@ -93,7 +93,7 @@ STATUS_KEYS = {
         (("verify",), "verify", {"checkpoint", "equal", "digest", "changes", "omitted", "problems"}),
         (("restore-to", "../out"), "restore-to", {"checkpoint", "directory", "entries", "bytes", "problems"}),
         (("delete", "c1"), "delete", {"deleted", "head"}),
-        (("cleanup", "--keep", "1"), "cleanup", {"deleted", "kept", "dry_run", "rule"}),
+        (("cleanup", "--keep", "1"), "cleanup", {"deleted", "kept", "dry_run", "rule", "notes"}),
         (("pin", "c1"), "pin", {"checkpoints"}),
         (("unpin", "c1"), "unpin", {"checkpoints"}),
         (("rename", "1", "one"), "rename", {"checkpoint", "before"}),

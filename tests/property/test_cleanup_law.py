@@ -8,12 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
+from blake3 import blake3
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from casnap.codec.checkpoints import encode_checkpoint
+from casnap.codec.trees import build_tree
 from casnap.engine.cleanup import Rule, cleanup
 from casnap.engine.context import Context
-from casnap.model.checkpoint import Origin
+from casnap.model.checkpoint import CheckpointObject, Origin
+from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
@@ -26,11 +30,21 @@ from casnap.model.operation import (
     WorkspaceRegistered,
 )
 from casnap.model.report import WorkspaceInfo
+from casnap.model.tree import Directory, OmitReason, Omitted
 from casnap.store.store import Store
+from support.codec_strategies import file
 from support.stores import POLICY
 
 SECOND = 10**9
 _numbers = itertools.count(1)
+EMPTY = build_tree(())
+LEFT_OUT = build_tree((Omitted(b"node_modules", OmitReason.IGNORED),))
+WITH_A_FILE = build_tree((file(b"f"),))
+
+
+def named(checkpoint: bytes) -> bytes:
+    """The id of a checkpoint object, as docs/format/ids.md has it."""
+    return blake3(checkpoint, derive_key_context="casnap 2026 store format 1 checkpoint").digest()
 
 
 class Clock:
@@ -60,11 +74,15 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Context]:
 
 @dataclass
 class Point:
-    """A checkpoint; ``step`` 0 is a safety checkpoint, ``parent`` the place of the one that it descends from."""
+    """A checkpoint; ``step`` 0 is a safety checkpoint, ``parent`` the place of the one that it descends from.
+
+    ``holds`` says what it recorded; of one that is "lost" nobody can tell, so it counts as full.
+    """
 
     id: str
     time: int
     step: int
+    holds: str
     name: str = ""
     parent: str = ""
     pinned: bool = False
@@ -88,15 +106,32 @@ class History:
     def workspace(self) -> str:
         return f"w{self.number}"
 
-    def tell(self, kind: type[AnyOperation], **facts: object) -> int:
+    def tell(self, kind: type[AnyOperation], recorded: bytes = b"", **facts: object) -> int:
+        """Commit an operation, and with it the object of the checkpoint that it makes."""
+
         def build(_state: object, line: object) -> AnyOperation:
             place = {"seq": line.seq, "time": line.time, "prev": line.prev}  # type: ignore[attr-defined]
+            if recorded:
+                place["packs"] = line.packs  # type: ignore[attr-defined]
             return kind(**place, workspace=self.workspace, **facts)  # type: ignore[arg-type, call-arg]
 
-        return self.store.commit(build).seq
+        if not recorded:
+            return self.store.commit(build).seq
+        with self.store.session() as session:
+            session.put(ObjectKey(ObjectKind.CHECKPOINT, named(recorded)), recorded)
+            for tree in (EMPTY, WITH_A_FILE, LEFT_OUT):
+                for key, data in tree.objects:
+                    session.put(key, data)
+            return self.store.commit(build, session).seq
 
-    def new_id(self) -> str:
-        return f"{self.number:032x}{len(self.points):032x}"
+    def recorded(self, holds: str) -> bytes:
+        """The object of a new checkpoint."""
+        tree = {"nothing": EMPTY, "a file": WITH_A_FILE, "lost": WITH_A_FILE, "left out": LEFT_OUT}[holds]
+        root = Directory(b"", 0o755, 0, 0, 0, 0, (), tree.id, bytes(32))
+        message = f"{len(self.points)}"
+        return encode_checkpoint(
+            CheckpointObject(self.workspace, root, b"", message, "{}", 0, 0, Origin(), None, (), ())
+        )[1]
 
     def live(self) -> list[Point]:
         return [point for point in self.points.values() if not point.deleted]
@@ -106,12 +141,14 @@ class History:
             id = self.points[id].parent
         return id
 
-    def checkpoint(self, name: str, pinned: bool) -> None:
+    def checkpoint(self, name: str, pinned: bool, holds: str) -> None:
         self.steps += 1
         name = name if name not in [point.name for point in self.live()] else ""
-        one = Point(self.new_id(), self.clock.time, self.steps, name, self.head, pinned)
+        made = self.recorded(holds)
+        one = Point(named(made).hex(), self.clock.time, self.steps, holds, name, self.head, pinned)
         self.tell(
             CheckpointMade,
+            b"" if holds == "lost" else made,
             id=one.id,
             step=one.step,
             name=name or f"auto-{one.step}",
@@ -122,10 +159,12 @@ class History:
         self.points[one.id] = one
         self.head = one.id
 
-    def rollback(self, target: Point, made: bool, result: str) -> None:
+    def rollback(self, target: Point, made: bool, result: str, holds: str) -> None:
         """To a checkpoint with a step; it stays open where the result is empty."""
+        recorded = b""
         if made or not self.head:
-            safety = Point(self.new_id(), self.clock.time, 0, parent=self.head)
+            recorded = self.recorded(holds)
+            safety = Point(named(recorded).hex(), self.clock.time, 0, holds, parent=self.head)
             self.points[safety.id] = safety
             serving = safety.id
         else:
@@ -133,6 +172,7 @@ class History:
         undo = (serving, self.head)
         begin = self.tell(
             RollbackBegun,
+            b"" if holds == "lost" else recorded,
             verb="rollback",
             safety=serving,
             target=target.id,
@@ -174,8 +214,16 @@ class History:
             point.name = name
 
     def goes(self, keep: int | None, age: int | None, keep_named: bool) -> set[str]:
-        """The rule, as its description has it."""
-        needed = {*self.undo}
+        """What a cleanup takes: what the rule says, unless only empty ones were left; then all but the newest full."""
+        gone = self.ruled_out(keep, age, keep_named, spared="")
+        full = [point.id for point in self.live() if point.holds in ("a file", "lost")]
+        if gone.issuperset(full) and full:
+            gone = self.ruled_out(keep, age, keep_named, spared=full[-1])
+        return gone
+
+    def ruled_out(self, keep: int | None, age: int | None, keep_named: bool, *, spared: str) -> set[str]:
+        """The rule, as its description has it; ``spared`` stays like head."""
+        needed = {*self.undo, spared}
         for _, safety, target, undo in self.open:
             needed |= {safety, target, *undo}
         steps = [point for point in reversed(self.points.values()) if point.step and not point.deleted]
@@ -202,41 +250,75 @@ class History:
 
 NAMES = st.sampled_from(["", "", "a", "b", "c"])
 WHICH = st.integers(0, 30)
+HOLDS = st.sampled_from(["nothing", "nothing", "nothing", "left out", "a file", "lost"])
+RESULTS = st.sampled_from(["done", "done", "partial", "failed", ""])
 ACTS = st.one_of(
-    st.tuples(st.just("checkpoint"), NAMES, st.sampled_from([False, False, False, True])),
-    st.tuples(st.just("checkpoint"), NAMES, st.just(False)),
-    st.tuples(st.just("rollback"), WHICH, st.booleans(), st.sampled_from(["done", "done", "partial", "failed", ""])),
+    st.tuples(st.just("checkpoint"), NAMES, st.sampled_from([False, False, False, True]), HOLDS),
+    st.tuples(st.just("checkpoint"), NAMES, st.just(False), HOLDS),
+    st.tuples(st.just("rollback"), WHICH, st.booleans(), RESULTS, HOLDS),
     st.tuples(st.just("pin"), WHICH, st.booleans()),
     st.tuples(st.just("delete"), WHICH),
     st.tuples(st.just("undelete"), WHICH),
     st.tuples(st.just("rename"), WHICH, st.sampled_from(["a", "d"])),
     st.tuples(st.just("wait"), st.sampled_from([1, 5, 60, -30])),
 )
+AnyRule = tuple[int | None, int | None, bool]
 RULES = st.tuples(st.none() | st.integers(0, 4), st.none() | st.sampled_from([0, 3, 20, 100]), st.booleans())
 
 
 def play(history: History, act: tuple[object, ...]) -> None:
     match act:
-        case ("checkpoint", str(name), bool(pinned)):
-            history.checkpoint(name, pinned)
+        case ("checkpoint", str(name), bool(pinned), str(holds)):
+            history.checkpoint(name, pinned, holds)
         case ("wait", int(seconds)):
             history.clock.time += seconds * SECOND
         case ("undelete", int(which)):
             if deleted := [point for point in history.points.values() if point.deleted]:
                 history.undelete(deleted[which % len(deleted)])
-        case ("rollback", int(which), bool(made), str(result)):
+        case ("rollback", int(which), bool(made), str(result), str(holds)):
             if steps := [point for point in history.live() if point.step]:
-                history.rollback(steps[which % len(steps)], made, result)
+                history.rollback(steps[which % len(steps)], made, result, holds)
         case (str(verb), int(which), *more):
             if live := history.live():
                 getattr(history, verb)(live[which % len(live)], *more)
 
 
+MADE = st.tuples(NAMES, HOLDS)
+FULL = st.tuples(NAMES, st.sampled_from(["a file", "lost"]))
+EMPTIED = st.tuples(NAMES, st.sampled_from(["nothing", "left out"]))
+
+
 @settings(max_examples=60)
-@given(names=st.lists(NAMES, min_size=1, max_size=8), acts=st.lists(ACTS, min_size=4, max_size=16), rule=RULES)
+@given(names=st.lists(MADE, min_size=1, max_size=8), acts=st.lists(ACTS, min_size=4, max_size=16), rule=RULES)
 def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
-    context: Context, names: list[str], acts: list[tuple[object, ...]], rule: tuple[int | None, int | None, bool]
+    context: Context, names: list[tuple[str, str]], acts: list[tuple[object, ...]], rule: AnyRule
 ) -> None:
+    check(context, [*made(names), *acts], rule)
+
+
+@settings(max_examples=60)
+@given(
+    full=st.lists(FULL, min_size=1, max_size=3),
+    emptied=st.lists(EMPTIED, min_size=2, max_size=8),
+    acts=st.lists(ACTS, max_size=3),
+    rule=RULES,
+)
+def test_a_run_of_empty_trees_never_pushes_out_all_that_hold_anything(
+    context: Context,
+    full: list[tuple[str, str]],
+    emptied: list[tuple[str, str]],
+    acts: list[tuple[object, ...]],
+    rule: AnyRule,
+) -> None:
+    check(context, [*made(full), *made(emptied), *acts], rule)
+
+
+def made(points: list[tuple[str, str]]) -> list[tuple[object, ...]]:
+    return [("checkpoint", name, False, holds) for name, holds in points]
+
+
+def check(context: Context, acts: list[tuple[object, ...]], rule: AnyRule) -> None:
+    """Play a history, clean up by the rule, and compare what went with what the rule in plain Python says."""
     keep, seconds, keep_named = rule
     age = None if seconds is None else seconds * SECOND
     store, clock = context.store, context.clock
@@ -244,7 +326,7 @@ def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
     history = History(store, clock)
     here = WorkspaceInfo(history.workspace, "/w")
     history.tell(WorkspaceRegistered, path="/w")
-    for act in [*(("checkpoint", name, False) for name in names), *acts]:
+    for act in acts:
         play(history, act)
     expected = history.goes(keep, age, keep_named)
     wanted = Rule(keep, age, keep_named)
@@ -270,4 +352,6 @@ def test_a_cleanup_lets_go_what_its_rule_says_and_a_dry_run_says_the_same(
         assert one.deleted
         assert one.parent == (state.present_parent(there[one.id]).hex() or None)
         assert one.name is None or state.named(here.id, one.name) is None
+    full = [point.id for point in history.points.values() if point.holds in ("a file", "lost") and not point.deleted]
+    assert not full or any(not there[id].deleted for id in full)
     assert cleanup(context, here, wanted).deleted == ()

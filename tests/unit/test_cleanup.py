@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from casnap import CheckpointManager, NotFound, Refused, Usage
-from casnap.engine.cleanup import IDS_IN_LINE, Rule, cleanup, rule_of
+from casnap.engine.cleanup import IDS_IN_LINE, NAMES_DO_NOT_PROTECT, Rule, cleanup, rule_of
 from casnap.engine.context import Context
+from casnap.engine.history import load_object
 from casnap.model.age import age_text, parse_age
 from casnap.model.operation import AnyOperation, CheckpointMade, CheckpointsDeleted
 from casnap.model.policy import Policy, Retention
@@ -250,15 +251,100 @@ def test_case_042_auto_prune_manual(
 ) -> None:
     """Names do not protect unless that is set; pins do; and a dry run says the same as the real one."""
     context, here = engine
-    make(manager, workspace, "before-refactor", *[None] * 8)
+    make(manager, workspace, "before-refactor", *[None] * 50)
     ahead = cleanup(context, here, Rule(5, None), dry_run=True)
     assert [checkpoint.name for checkpoint in ahead.deleted][-2:] == ["before-refactor", "c1"]
+    assert (len(ahead.deleted), ahead.kept) == (46, 6)
+    assert ahead.notes == ("names do not protect: pin with casnap pin NAME, or set retention.keep_named",)
     named = cleanup(context, here, Rule(5, None, keep_named=True), dry_run=True)
-    assert [checkpoint.step for checkpoint in named.deleted] == [4, 3]
+    assert [checkpoint.step for checkpoint in named.deleted] == list(range(46, 2, -1))
+    assert named.notes == ()
     context = replace(context, policy=Policy(retention=Retention(keep=5)), policies=None)
     done = cleanup(context, here, rule_of(context, here))
     assert [checkpoint.id for checkpoint in done.deleted] == [checkpoint.id for checkpoint in ahead.deleted]
     assert all(checkpoint.deleted for checkpoint in done.deleted)
+    assert done.notes == ahead.notes
+
+
+def test_a_run_of_empty_trees_never_pushes_out_the_last_full_checkpoint(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    make(manager, workspace, "full", "fuller")
+    here = snapshot(workspace)
+    (workspace / "f").unlink()
+    for _ in range(8):
+        manager.create()
+    full = manager.show("fuller")
+    report = manager.clean(keep=3)
+    assert [checkpoint.step for checkpoint in report.deleted] == [6, 5, 4, 3, 1]
+    assert (report.kept, steps(manager)) == (5, [10, 9, 8, 7, 2])
+    assert report.notes[0] == f"fuller {full.id[:12]} stays: without it only empty checkpoints would be left"
+    assert manager.clean(keep=3).deleted == ()
+    manager.rollback("fuller")
+    assert snapshot(workspace) == here
+    make(manager, workspace, None)
+    assert [checkpoint.step for checkpoint in manager.clean(keep=0).deleted] == [9, 8, 7, 2]  # undo leads to 10
+
+
+def test_what_was_left_out_by_a_rule_does_not_make_a_checkpoint_full(
+    workspace: Path, manager: CheckpointManager
+) -> None:
+    make(manager, workspace, "full")
+    (workspace / "f").unlink()
+    (workspace / "cache").mkdir()
+    (workspace / "cache" / "CACHEDIR.TAG").write_text("Signature: 8a477f597d28d172789f06886806bc55")
+    (workspace / "cache" / "data").write_text("data")
+    manager.create()
+    manager.create()
+    assert manager.show().skipped == 1
+    manager.clean(keep=0)
+    assert steps(manager) == [3, 1]
+
+
+def test_a_safety_checkpoint_that_alone_holds_anything_stays_too(workspace: Path, manager: CheckpointManager) -> None:
+    for _ in range(2):
+        manager.create()
+    (workspace / "f").write_text("never recorded")
+    safety = manager.rollback().safety
+    assert safety is not None
+    manager.create()
+    workspace.chmod(0o700)
+    manager.rollback()  # what undo leads to is another one now, and empty
+    manager.create()
+    assert safety.id in {one.id for one in manager.list(safety=True)}
+    report = manager.clean(keep=0)
+    assert safety.id not in {one.id for one in report.deleted}
+    assert report.notes == (
+        f"safety checkpoint {safety.id[:12]} stays: without it only empty checkpoints would be left",
+    )
+
+
+def test_a_damaged_checkpoint_counts_as_full(
+    workspace: Path, manager: CheckpointManager, engine: tuple[Context, WorkspaceInfo]
+) -> None:
+    context, here = engine
+    parent = manager.show().id
+    for step in (2, 3, 4):
+        parent = a_row(context, here, step, parent)  # none of them has an object
+    report = cleanup(context, here, Rule(1, None), dry_run=True)
+    assert ([one.step for one in report.deleted], report.notes[1:]) == ([2, 1], ())
+    assert report.notes == (NAMES_DO_NOT_PROTECT,)  # c1, which is empty
+
+
+def test_one_look_is_enough_where_the_newest_holds_something(
+    workspace: Path,
+    manager: CheckpointManager,
+    engine: tuple[Context, WorkspaceInfo],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make(manager, workspace, *[None] * 9)
+    looks: list[bytes] = []
+    monkeypatch.setattr(
+        "casnap.engine.cleanup.load_object", lambda context, id: (looks.append(id), load_object(context, id))[1]
+    )
+    context, here = engine
+    assert len(cleanup(context, here, Rule(1, None)).deleted) == 8
+    assert [id.hex() for id in looks] == [manager.show().id]
 
 
 def test_case_043_retention_expiry(
