@@ -31,7 +31,7 @@ def open_context(settings: Settings, *, create: bool = False, progress: Progress
     except NoStore:
         if not create:
             raise
-        store = Store.create(settings.store, clock=clock, policy=policy)
+        store = Store.create(settings.store, clock=clock, policy=policy, user=settings.origin.user)
     return Context(
         store, policy, clock, settings.origin, settings.boot, progress or Silent(), policies=settings.policy_of
     )

@@ -20,6 +20,7 @@ from casnap.store import media
 from casnap.store.format import Format, decode_format, encode_format, new_format
 from casnap.store.layout import Layout
 from casnap.store.oplog import Oplog
+from casnap.store.readme import readme
 from casnap.store.rows import START
 
 RESERVE = 1 << 20
@@ -27,16 +28,6 @@ RESERVE = 1 << 20
 
 _RESERVED_PART = 64
 """But never more than this part of the disk."""
-
-README = b"""\
-This directory is a casnap store: checkpoints of one or more directories.
-
-Do not change or delete anything in here by hand. Everything but the packs and
-the operation log (oplog) can be made anew from those two.
-
-  casnap list --all     what is in it
-  casnap --help         everything else
-"""
 
 
 def check_owner(root: Path, *, explicit: bool) -> Owner | None:
@@ -93,8 +84,8 @@ def read_format(layout: Layout) -> Format:
     return decode_format(msgspec.json.encode(operation.format), str(layout.root))
 
 
-def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool) -> None:
-    """Make a store; harmless when there is one, also while others do the same.
+def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool, user: str = "") -> None:
+    """Make a store; harmless when there is one, also while others do the same. ``user`` is who makes it.
 
     Raises:
         Refused: the directory holds something else, or belongs to another user.
@@ -113,14 +104,13 @@ def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool) -> N
     make_file(lock, owner)
     with locked(lock, wait=policy.wait, holder="a command that is making the store"):
         if not _exists(layout.format):
-            _fill(layout, owner, clock)
+            _fill(layout, owner, clock, user)
     sync_directory(root.parent)
 
 
-def _fill(layout: Layout, owner: Owner | None, clock: Clock) -> None:
+def _fill(layout: Layout, owner: Owner | None, clock: Clock, user: str) -> None:
     """Write the files of a new store. Its format file comes last: with it, the store is there."""
     make_file(layout.reserve, owner, min(RESERVE, media.free_space(layout.root)[1] // _RESERVED_PART))
-    _write(layout.readme, README, owner)
     try:
         store_format = read_format(layout)
     except NoStore:
@@ -131,6 +121,8 @@ def _fill(layout: Layout, owner: Owner | None, clock: Clock) -> None:
         oplog.repair()
         line = StoreCreated(seq=1, time=clock.now(), prev=NO_PREVIOUS, format=store_format.as_dict())
         oplog.append(encode_line(line)[0])
+    uid, name = (os.geteuid(), user) if owner is None else (owner[0], "")  # another's name is not known here
+    _write(layout.readme, readme(store_format.id, uid=uid, user=name, made=clock.now()), owner)
     _write(layout.format, encode_format(store_format), owner)
 
 

@@ -68,14 +68,14 @@ class Store:
         self._state = State(self._follower)
 
     @classmethod
-    def create(cls, path: Path, *, clock: Clock, policy: Policy, explicit: bool = False) -> Store:
-        """Make a store, or open the one that is there; many processes may do so at once.
+    def create(cls, path: Path, *, clock: Clock, policy: Policy, explicit: bool = False, user: str = "") -> Store:
+        """Make a store, or open the one that is there; many processes may do so at once. ``user`` is who asks.
 
         Raises:
             Refused: the directory holds something else, or belongs to another user.
             StorageFailed: it cannot be written there.
         """
-        creation.create(Layout(path), clock=clock, policy=policy, explicit=explicit)
+        creation.create(Layout(path), clock=clock, policy=policy, explicit=explicit, user=user)
         return cls.open(path, clock=clock, policy=policy, explicit=explicit)
 
     @classmethod
