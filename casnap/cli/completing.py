@@ -31,7 +31,7 @@ DIRECTORIES = frozenset({"DIR", "[DIR]"})
 FILES = frozenset({"FILE", "[FILE]", "PATH"})
 """What a word stands for is told by what the help calls it."""
 
-ACTIONS = {"workspace": ("list", "move", "gone"), "config": ("list", "get", "set", "unset", "import")}
+ACTIONS = {"workspace": ("list", "move", "gone"), "config": ("list", "get", "set", "add", "unset", "import")}
 """The first words of the verbs that are several in one."""
 
 
@@ -183,7 +183,7 @@ def _actions(line: _Line, actions: tuple[str, ...], typed: str) -> Iterator[Item
             yield CompletionItem(typed, "dir")
         case ["import"]:
             yield CompletionItem(typed, "file")
-        case ["list" | "unset", *_] | ["get" | "set"] if line.command.name == "config":
+        case ["list" | "unset", *_] | ["get" | "set" | "add"] if line.command.name == "config":
             from casnap.model.config import KEYS
 
             yield from (CompletionItem(key) for key in KEYS if key.startswith(typed))

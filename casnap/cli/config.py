@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,20 +29,23 @@ BROKEN = 2
 
 _HEADINGS = ("KEY", "VALUE", "FROM")
 _KEEP, _AGE, _AUTO = "retention.keep", "retention.max_age", "retention.auto"
-_ACTIONS = "list, get KEY, set KEY VALUE, unset KEY, or import FILE"
+_ACTIONS = "list, get KEY, set KEY VALUE, add KEY VALUE, unset KEY, or import FILE"
 
 
 @dataclass(frozen=True, slots=True)
 class _Changes:
-    """What to set, what to take away, and what to say about it."""
+    """What to set, what to put to the end of lists, what to take away, and what to say about it."""
 
     values: Mapping[str, Value] = field(default_factory=dict)
+    additions: Mapping[str, Value] = field(default_factory=dict)
     removals: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
 
 @verb("config")
-@click.argument("words", metavar="[list | get KEY | set KEY VALUE... | unset KEY... | import FILE]", nargs=-1)
+@click.argument(
+    "words", metavar="[list | get KEY | set KEY VALUE... | add KEY VALUE... | unset KEY... | import FILE]", nargs=-1
+)
 @flag("-g", "--global", "everywhere", help="For all workspaces: in the user's file.")
 @flag("--enable-auto-cleanup", "enable", help="Clean up after each checkpoint: retention.auto.")
 @flag("--disable-auto-cleanup", "disable", help="Do not.")
@@ -63,6 +67,7 @@ def command(
     if wanted is None:
         return _show(session, workspace, words[1:])
     before = _effective(session, workspace)
+    wanted = _completed(session, workspace, wanted)
     _change(session, workspace, wanted)
     keys = {name for name in (*wanted.values, *wanted.removals) if name in KEYS}
     after = [one for one in _effective(session, workspace) if one.key in keys]
@@ -98,6 +103,11 @@ def _wanted_by_words(words: Sequence[str]) -> _Changes | None:
         case ["set", name, *given]:
             key = _key(name)
             return _Changes({key.name: _given(name, key, given)})
+        case ["add", name, *given] if given:
+            key = _key(name)
+            if not isinstance(key.default, tuple):
+                raise Usage(f"bad key {name}: it is no list", hint=f"say casnap config set {name} VALUE")
+            return _Changes(additions={key.name: _given(name, key, given)})
         case ["unset", *names] if names:
             return _Changes(removals=tuple(map(_full_name, names)))
         case ["import", file]:
@@ -107,6 +117,23 @@ def _wanted_by_words(words: Sequence[str]) -> _Changes | None:
             return _Changes(found.values, notes=found.notes)
         case _:
             raise Usage(f"bad arguments: {' '.join(words)}", hint=f"say {_ACTIONS}")
+
+
+def _completed(session: Session, workspace: WorkspaceInfo | None, wanted: _Changes) -> _Changes:
+    """The same with whole lists for what is to be added: what was there, then what is new; the last line decides."""
+    if not wanted.additions:
+        return wanted
+    kept = dataclasses.replace(session.settings, variables=())  # they come and go, and are not to be written down
+    layer = None if workspace is None else stored_layer(configured(session.context(), workspace))
+    present = {one.key: one.value for one in kept.effective(layer)}
+    values = {name: _joined(present[name], added) for name, added in wanted.additions.items()}
+    return dataclasses.replace(wanted, values=values)
+
+
+def _joined(present: Value, added: Value) -> Value:
+    if not isinstance(present, tuple) or not isinstance(added, tuple):
+        return added
+    return (*(line for line in present if line not in added), *added)
 
 
 def _key(name: str) -> Key:

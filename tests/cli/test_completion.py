@@ -104,7 +104,7 @@ def test_choices_and_actions_are_offered(protected: Path, complete: Complete) ->
     assert complete("casnap workspace ", cwd=protected) == plain("list", "move", "gone")
     assert complete("casnap workspace move ", cwd=protected) == ["dir ", *plain(str(protected))]
     assert complete("casnap workspace move a ", cwd=protected) == ["dir "]
-    assert complete("casnap config ", cwd=protected) == plain("list", "get", "set", "unset", "import")
+    assert complete("casnap config ", cwd=protected) == plain("list", "get", "set", "add", "unset", "import")
     assert complete("casnap config get retention.k", cwd=protected) == plain("retention.keep", "retention.keep_named")
     assert complete("casnap config set retention.keep ", cwd=protected) == []
     assert complete("casnap config import ", cwd=protected) == ["file "]

@@ -48,6 +48,23 @@ def test_alone_it_lists_every_key_with_its_value_and_where_that_is_from(protecte
     assert everywhere.json()["workspace"] is None
 
 
+def test_add_keeps_what_is_there_and_puts_the_new_at_the_end(
+    protected: Path, home: Path, call: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call("config", "set", "-g", "exclude", "*.o", check=0)
+    call("config", "add", "exclude", "build/", 'it\'s "odd"/', cwd=protected, check=0)
+    assert call("config", "get", "exclude", cwd=protected).stdout == '*.o\nbuild/\nit\'s "odd"/\n'
+    monkeypatch.setenv("CASNAP_EXCLUDE", "of the shell")
+    told = call("config", "add", "exclude", "*.o", "--out", cwd=protected, check=0)
+    assert "CASNAP_EXCLUDE is stronger" in told.stderr
+    monkeypatch.delenv("CASNAP_EXCLUDE")
+    assert call("config", "get", "exclude", cwd=protected).stdout == 'build/\nit\'s "odd"/\n*.o\n--out\n'
+    call("config", "add", "-g", "exclude", "*.a", check=0)
+    assert tomllib.loads(user_file(home).read_text())["exclude"] == ["*.o", "*.a"]
+    for args in (("exclude",), ("git", "exclude"), ("nonsense", "1"), ("exclude", "two\nlines")):
+        call("config", "add", *args, cwd=protected, check=2)
+
+
 def test_get_prints_the_value_alone(protected: Path, call: Any) -> None:
     assert call("config", "get", "retention.keep", cwd=protected, check=0).stdout == "20\n"
     assert call("config", "get", "max_checkpoints", cwd=protected, check=0).stdout == "20\n"
