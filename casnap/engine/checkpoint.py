@@ -12,7 +12,7 @@ from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.metadata import encode_metadata
 from casnap.engine.cleanup import cleanup, rule_of
 from casnap.engine.compare import TreeView, plan_between
-from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.context import Context, restarted, workspace_lock, workspace_row
 from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
@@ -68,12 +68,11 @@ def make_checkpoint(
         row = workspace_row(context.store.state(), workspace)
         if not if_changed and not replace:  # an unchanged tree takes no name
             require_free_name(context.store.state(), row, wanted.name)
-        with context.store.session() as session, Directories(row.path) as directories:
-            live, since = _look(context, row, directories, session, guard, full=full)
-            if if_changed and since.unchanged:
-                return _unchanged(context, row, live, wanted)
-            made, moved = _commit(context, row, live, wanted, since.counts, session)
-            save_cache(context, row, live, mirrors=made)
+        live, since, made, moved = restarted(
+            context, lambda: _recorded(context, row, wanted, guard, if_changed, full=full)
+        )
+        if not made:
+            return _unchanged(context, row, live, wanted)
     return CheckpointReport(
         checkpoint=noun_of(context, context.store.state(), made),
         created=True,
@@ -83,6 +82,19 @@ def make_checkpoint(
         left_out=live.left_out,
         first_look=None if row.head or row.last_step else _first_look(context, row, live),
     )
+
+
+def _recorded(
+    context: Context, row: WorkspaceRow, wanted: _Wanted, guard: Callable[[int], None], if_changed: bool, *, full: bool
+) -> tuple[LiveScan, Since, bytes, tuple[str, ...]]:
+    """Look and commit: what was found, how it differs from head, and the checkpoint (empty: nothing was to be made)."""
+    with context.store.session() as session, Directories(row.path) as directories:
+        live, since = _look(context, row, directories, session, guard, full=full)
+        if if_changed and since.unchanged:
+            return live, since, b"", ()
+        made, moved = _commit(context, row, live, wanted, since.counts, session)
+        save_cache(context, row, live, mirrors=made)
+    return live, since, made, moved
 
 
 def _cleaned_up(context: Context, row: WorkspaceRow, workspace: WorkspaceInfo) -> tuple[str, ...]:
@@ -246,7 +258,7 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
     """What looks at the bytes that are about to be read, before any is."""
 
     def guard(total: int) -> None:
-        free, size = context.store.free_space()
+        free, size = context.store.space.free()
         reserve = context.policy.reserve(size)
         if free - total < reserve:
             raise StorageFailed(

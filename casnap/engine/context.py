@@ -5,14 +5,23 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from casnap.errors import NotFound, StorageFailed
 from casnap.model.checkpoint import Origin
 from casnap.model.clock import Clock, Progress, Silent
 from casnap.model.policy import Policy
 from casnap.model.report import WorkspaceInfo
+from casnap.store.session import Swept
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Store
+
+GC_LOCK = "gc"
+"""The lock that whoever frees space holds."""
+
+RESTARTS = 3
+
+Outcome = TypeVar("Outcome")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,18 @@ class Context:
         while fields and not fields[-1]:
             fields.pop()
         return tuple(fields)
+
+
+def restarted(context: Context, attempt: Callable[[], Outcome]) -> Outcome:
+    """What ``attempt``, which puts and commits, gives; once more when a gc took away what it had relied on.
+
+    After some tries no gc is let in between.
+    """
+    for _ in range(RESTARTS):
+        with contextlib.suppress(Swept):
+            return attempt()
+    with context.store.lock(GC_LOCK, context.holder("a command that a gc got in the way of")):
+        return attempt()
 
 
 def workspace_row(state: State, workspace: WorkspaceInfo) -> WorkspaceRow:

@@ -65,6 +65,7 @@ def undelete(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint)
 
     Raises:
         Refused: it is not deleted.
+        NotFound: its bytes were freed.
     """
     id = bytes.fromhex(checkpoint.id)
 
@@ -73,6 +74,8 @@ def undelete(context: Context, workspace: WorkspaceInfo, checkpoint: Checkpoint)
         row = state.checkpoint(id)
         if row is None or not row.deleted:
             raise Refused(f"cannot undelete {checkpoint.label}: it is not deleted", code="not-deleted")
+        if row.freed:
+            raise NotFound(f"cannot undelete {checkpoint.label}: a gc has freed its bytes", code="freed")
         free = bool(row.name) and state.named(workspace.id, row.name) is None
         return CheckpointUndeleted(
             seq=commit.seq,

@@ -199,7 +199,7 @@ class _Resolver:
     def _deleted_name(self, text: str) -> CheckpointRow | None:
         if not self.deleted:
             return None
-        return next((row for row in self._rows() if row.deleted and row.name == text), None)
+        return min((row for row in self._rows() if row.deleted and row.name == text), key=_is_freed, default=None)
 
     def _by_whole_id(self, text: str) -> CheckpointRow | None:
         if len(text) != 2 * ID_SIZE or not set(text.lower()) <= set(string.hexdigits):
@@ -247,9 +247,10 @@ class _Resolver:
         when, rule = format_instant(row.deleted_at), self._rule(row)
         return NotFound(
             f"no checkpoint {spelt} in {self._place(self.workspace)}: it was deleted at {when}"
-            + (f" by a cleanup ({rule})" if rule else ""),
+            + (f" by a cleanup ({rule})" if rule else "")
+            + (", and its bytes have been freed" if row.freed else ""),
             code="no-such-checkpoint",
-            hint=f"bring it back with: casnap undelete {short(row.id)}",
+            hint=None if row.freed else f"bring it back with: casnap undelete {short(row.id)}",
             details={"id": row.id.hex(), "deleted": when, "rule": rule or None},
         )
 
@@ -273,7 +274,7 @@ class _Resolver:
         )
 
     def _unknown(self, text: str) -> NotFound:
-        gone = next((row for row in self._rows() if row.deleted and row.name == text), None)
+        gone = min((row for row in self._rows() if row.deleted and row.name == text), key=_is_freed, default=None)
         if gone is not None:
             return self._gone(gone, text)
         names = [row.name for row in self._rows() if row.name and not row.deleted]
@@ -289,6 +290,10 @@ class _Resolver:
     @staticmethod
     def _place(workspace: WorkspaceRow | None) -> str:
         return workspace.path.decode("utf-8", "backslashreplace") if workspace else "an unknown workspace"
+
+
+def _is_freed(row: CheckpointRow) -> bool:
+    return row.freed
 
 
 def _spell(revision: Revision) -> str:

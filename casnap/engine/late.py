@@ -42,6 +42,12 @@ class LateWrites:
         """Hold on to a file that is about to lose its name."""
         self.found.append(_Found(path, os.dup(fd)))
 
+    def close(self) -> None:
+        """Let go of the files: their bytes are committed."""
+        for found in self.found:
+            os.close(found.fd)
+        self.found.clear()
+
     def checkpoint(self, row: WorkspaceRow, point: SafetyPoint, session: WriteSession) -> bytes:
         """Put a checkpoint into ``session``: the safety checkpoint's tree with the late bytes in it."""
         recorded = load_object(self.context, point.safety)
@@ -51,8 +57,6 @@ class LateWrites:
             entry = view.entry(found.path)
             if isinstance(entry, File):
                 replaced[found.path] = self._stored(entry, found.fd, session)
-            os.close(found.fd)
-        self.found.clear()
         root = with_entries(view, replaced, session)
         late = CheckpointObject(
             workspace=row.id,
@@ -72,7 +76,7 @@ class LateWrites:
         return key.id
 
     def _stored(self, entry: File, fd: int, sink: ObjectSink) -> File:
-        size, content, chunk_list = store_file(fd, sink, self.context.store.chunker)
+        size, content, chunk_list = store_file(fd, sink, self.context.store.format.parameters)
         return File(
             entry.name,
             entry.mode,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import secrets
+from functools import partial
 
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.content import pieces, require_contents
-from casnap.engine.context import Context
+from casnap.engine.context import Context, restarted
 from casnap.engine.late import LateWrites
 from casnap.engine.safety import SafetyPoint
 from casnap.engine.scanning import LiveScan, save_cache, scan_again
@@ -155,9 +156,11 @@ class Restoring:
 
     def end(self, result: str) -> None:
         """Record how it came out: ``done``, ``partial``, or ``failed`` (nothing was changed)."""
-        if self.point is None:
-            return
-        point = self.point
+        if self.point is not None:
+            restarted(self.context, partial(self._end, self.point, result))
+            self.late.close()
+
+    def _end(self, point: SafetyPoint, result: str) -> None:
         with self.context.store.session() as session:
             late = self.late.checkpoint(self.row, point, session) if self.late.found else b""
 

@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.engine.checkpoint import checkpoint_object, described, since_head
-from casnap.engine.context import Context, workspace_row
+from casnap.engine.context import Context, restarted, workspace_row
 from casnap.engine.history import load_object
 from casnap.engine.request import Request
 from casnap.engine.scanning import LiveScan, scan_again
-from casnap.errors import Damage, StorageFailed
+from casnap.errors import Damage, NotFound, StorageFailed
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import Counts
 from casnap.model.operation import AnyOperation, RollbackBegun
@@ -61,8 +61,19 @@ def begin(
     Raises:
         StorageFailed: the store cannot keep it; nothing was changed.
     """
-    row = workspace_row(context.store.state(), workspace)
     _require_space(context, new_bytes, plan)
+    return restarted(context, lambda: _begun(context, workspace, directories, look, request, plan))
+
+
+def _begun(
+    context: Context,
+    workspace: WorkspaceInfo,
+    directories: Directories,
+    look: LiveScan,
+    request: Request,
+    plan: Plan,
+) -> SafetyPoint:
+    row = workspace_row(context.store.state(), workspace)
     doubted = [change.path for change in plan.changes if isinstance(change.old, File)]
     with context.store.session() as session:
         live = scan_again(context, row, directories, session, look, doubted=doubted)
@@ -70,6 +81,7 @@ def begin(
         nonce = secrets.token_hex(6)
 
         def build(state: State, commit: Commit) -> AnyOperation:
+            _require_target(state, request)
             return replace(
                 _intent(context, row, request, taken, commit),
                 nonce=nonce,
@@ -79,6 +91,13 @@ def begin(
 
         state = context.store.commit(build, session)
     return SafetyPoint(state.seq, nonce, taken.id, live)
+
+
+def _require_target(state: State, request: Request) -> None:
+    """See that the target has not gone for good since it was named."""
+    row = state.checkpoint(bytes.fromhex(request.target.id))
+    if row is None or row.freed:
+        raise NotFound(f"no checkpoint {request.target.label}: it has been freed meanwhile", code="no-such-checkpoint")
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +164,7 @@ def _equal_checkpoint(context: Context, row: WorkspaceRow, live: LiveScan) -> by
 
 
 def _require_space(context: Context, new_bytes: int, plan: Plan) -> None:
-    free, size = context.store.free_space()
+    free, size = context.store.space.free()
     reserve = context.policy.reserve(size)
     if not new_bytes or free - new_bytes >= reserve:
         return

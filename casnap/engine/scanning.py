@@ -109,14 +109,14 @@ def scan_workspace(
     ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
     """
     cache = load_cache(
-        context.store.kept(_cache_name(row)), store=context.store.id, workspace=row.id, boot=context.boot
+        context.store.cache.file(_cache_name(row)), store=context.store.id, workspace=row.id, boot=context.boot
     )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
     copier = (
         None
         if raw or not context.policy_in(row).sqlite_consistent
-        else partial(copy_database, scratch=context.store.kept(""))
+        else partial(copy_database, scratch=context.store.cache.path)
     )
     return _scan(
         context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
@@ -196,7 +196,7 @@ def _scan(
         exclusions=Exclusions.of(context.store.path),
         selection=context.policy_in(row).selection,
         nonces=frozenset(begun.nonce for begun in row.open),
-        parameters=context.store.chunker,
+        parameters=context.store.format.parameters,
         before_reading=tell,
         trusted=trusted,
         only=only,
@@ -225,7 +225,7 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
     if not live.news:
         return
     data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
-    context.store.keep(_cache_name(row), data)
+    context.store.cache.keep(_cache_name(row), data)
 
 
 def _cache_name(row: WorkspaceRow) -> str:

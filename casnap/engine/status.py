@@ -38,8 +38,8 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
         last_safety=noun_of(context, state, safety[0].id) if safety else None,
         changes=look.changes,
         interrupted=_interrupted(row),
-        store_bytes=context.store.disk_usage(),
-        store_free=context.store.free_space()[0],
+        store_bytes=context.store.space.used(),
+        store_free=context.store.space.free()[0],
         problems=look.problems,
         notes=look.notes,
         left_out=look.left_out,
@@ -52,7 +52,7 @@ def _unprotected(context: Context, row: WorkspaceRow) -> str:
         return "there is no checkpoint yet" if not row.last_step else "there is no head: its checkpoint was deleted"
     if not context.store.writable:
         return "the store cannot be written"
-    free, size = context.store.free_space()
+    free, size = context.store.space.free()
     if free < context.policy.reserve(size):
         return "the store's disk is too full for a new checkpoint"
     return ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import weakref
 from pathlib import Path
@@ -10,6 +11,8 @@ from pathlib import Path
 from casnap.errors import StorageFailed
 from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, failed, sync_directory, sync_file, write_whole
 from casnap.fs.locks import try_flock
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 Owner = tuple[int, int]
 """The uid and gid that new files are given to, where that is not simply who runs."""
@@ -93,6 +96,10 @@ class AppendFile:
         """Force the bytes out; a failure is final, the same bytes are never tried again."""
         sync_file(self._fd, self.path)
 
+    def discard(self) -> None:
+        """Remove the file; only while it is locked, so that nobody else has begun to use it."""
+        remove(self.path)
+
     def close(self) -> None:
         """Let go of the file and of its lock."""
         if self._fd >= 0:
@@ -135,6 +142,34 @@ def make_file(path: Path, owner: Owner | None, size: int = 0) -> None:
         raise failed("create", path, error) from error
     finally:
         os.close(fd)
+
+
+def has_room(directory: Path, size: int) -> bool:
+    """Whether ``size`` bytes can be written to the disk of a directory, as a nameless file that is gone at once."""
+    try:
+        fd = os.open(directory, os.O_WRONLY | os.O_TMPFILE | os.O_CLOEXEC, FILE_MODE)
+    except OSError as error:
+        return error.errno not in _FULL
+    try:
+        os.posix_fallocate(fd, 0, size)
+    except OSError as error:
+        return error.errno not in _FULL
+    finally:
+        os.close(fd)
+    return True
+
+
+def remove_abandoned(path: Path) -> int:
+    """Remove a temporary file whose writer is gone: one that lives holds it locked. The bytes that it had."""
+    with contextlib.suppress(OSError):
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            if try_flock(fd, 0) and os.path.samestat(status := os.fstat(fd), os.stat(path, follow_symlinks=False)):
+                path.unlink()
+                return status.st_size
+        finally:
+            os.close(fd)
+    return 0
 
 
 def note(path: Path, data: bytes, owner: Owner | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import secrets
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ def write_whole(
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        claim(fd)
         try:
             if owner is not None:
                 os.fchown(fd, *owner)
@@ -78,6 +80,15 @@ def write_whole(
         raise failed("write", path, error) from error
     if durable:
         sync_directory(path.parent)
+
+
+def claim(fd: int) -> None:
+    """Lock a temporary file, which tells whoever sweeps such files that its writer lives; where locks do not work, not.
+
+    Between its creation and this a sweep may take it: then the writer finds it gone, which no harm comes of.
+    """
+    with contextlib.suppress(OSError):
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
@@ -119,6 +130,7 @@ def scratch_file(directory: Path) -> Iterator[tuple[Path, int]]:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:
         raise failed("create", path, error) from error
+    claim(fd)
     try:
         yield path, fd
     except BaseException:

@@ -177,7 +177,13 @@ def _expunge(tables: Tables, workspace: WorkspaceRow | None, operation: PathsExp
     for old, new in renamed.items():
         if row := tables.checkpoints.get(old):
             tables.checkpoints.put(replace(row, deleted=True, deleted_at=operation.time, freed=True, name=""))
-            tables.checkpoints.put(replace(row, id=new, parent=renamed.get(row.parent, row.parent)))
+            tables.checkpoints.put(replace(row, id=new))
+    # Not of the new ones alone: a freed one between two that stay would lead to what is gone, and so would one whose
+    # turn comes with the next line.
+    of = operation.workspace
+    for row in tables.checkpoints.select("workspace = ?", (of,), lambda row: row.workspace == of):
+        if row.parent in renamed and row.id not in renamed:
+            tables.checkpoints.put(replace(row, parent=renamed[row.parent]))
     return workspace and _lead_to(workspace, lambda id: renamed.get(id, id))
 
 

@@ -93,6 +93,17 @@ class Catalog:
         except sqlite3.Error as error:
             raise _lost(error) from error
 
+    def iterate(self, query: str) -> Iterator[tuple[Any, ...]]:
+        """The rows that ``query`` finds, one by one.
+
+        Raises:
+            CatalogLost: it cannot be read any more.
+        """
+        if self.is_inherited:
+            raise CatalogLost("it was opened by another process", damaged=False)
+        with _translated():
+            yield from self._connection.execute(query)
+
     @property
     def is_inherited(self) -> bool:
         """Whether this process was forked after the catalog had been opened."""
@@ -131,8 +142,11 @@ class CatalogWriter:
 
     def cut_packs(self, lengths: dict[str, int], removed: Iterable[str]) -> None:
         """Take away the places from ``lengths`` on, by the id of the pack, and packs that are gone."""
-        query = "DELETE FROM places WHERE pack = (SELECT number FROM packs WHERE id = ?) AND offset >= ?"
-        self._connection.executemany(query, lengths.items())
+        numbers = dict(self._connection.execute("SELECT id, number FROM packs"))
+        cuts = {numbers[pack]: length for pack, length in lengths.items() if pack in numbers}
+        if cuts:  # all in one pass, because no index leads from a pack to its places
+            self._connection.create_function("cut_at", 1, cuts.get, deterministic=True)
+            self._connection.execute("DELETE FROM places WHERE offset >= cut_at(pack)")
         self._connection.executemany("DELETE FROM packs WHERE id = ?", ((pack,) for pack in removed))
 
     def put_places(self, rows: Iterable[tuple[Any, ...]]) -> None:

@@ -22,12 +22,7 @@ from casnap.store.layout import Layout
 from casnap.store.oplog import Oplog
 from casnap.store.readme import readme
 from casnap.store.rows import START
-
-RESERVE = 1 << 20
-"""Bytes that are put by, to be given back when a full disk leaves no room to free any."""
-
-_RESERVED_PART = 64
-"""But never more than this part of the disk."""
+from casnap.store.space import reserve_size
 
 
 def check_owner(root: Path, *, explicit: bool) -> Owner | None:
@@ -110,7 +105,7 @@ def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool, user
 
 def _fill(layout: Layout, owner: Owner | None, clock: Clock, user: str) -> None:
     """Write the files of a new store. Its format file comes last: with it, the store is there."""
-    make_file(layout.reserve, owner, min(RESERVE, media.free_space(layout.root)[1] // _RESERVED_PART))
+    make_file(layout.reserve, owner, reserve_size(media.free_space(layout.root)[1]))
     try:
         store_format = read_format(layout)
     except NoStore:

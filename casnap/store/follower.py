@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.appending import Owner, make_file, move_aside, remove
-from casnap.model.operation import AnyOperation
+from casnap.model.operation import AnyOperation, SpaceFreed
 from casnap.store import catalog
 from casnap.store.apply import apply
 from casnap.store.catalog import Catalog, CatalogLost
@@ -29,15 +30,21 @@ _REBUILT_AT_ONCE = 200_000
 
 
 class Follower:
-    """Follows the operation log of one store. ``notes`` says what a person should hear about the catalog."""
+    """Follows the operation log of one store. ``notes`` says what a person should hear about the catalog.
 
-    def __init__(self, layout: Layout, oplog: Oplog, read_range: ReadRange, owner: Owner | None) -> None:
+    ``cut`` is called when packs may have been removed: what holds them open keeps the disk from getting their space.
+    """
+
+    def __init__(
+        self, layout: Layout, oplog: Oplog, read_range: ReadRange, owner: Owner | None, *, cut: Callable[[], None]
+    ) -> None:
         self.notes: list[str] = []
         self.tables = Tables(None, read_range)
         self._layout = layout
         self._oplog = oplog
         self._read_range = read_range
         self._owner = owner
+        self._cut = cut
         self._bad: dict[Path, str] = {}
         self._lost: dict[Path, str] = {}
         self._claimed = 0
@@ -75,7 +82,7 @@ class Follower:
     def accept(self, operation: AnyOperation, mark: Mark) -> None:
         """Fold a line that this process has just written."""
         try:
-            apply(self.tables, operation, mark)
+            self._apply(operation, mark)
         except CatalogLost as error:
             self.lose(error)
 
@@ -138,9 +145,14 @@ class Follower:
     def _fold(self) -> None:
         try:
             for operation, mark in self._oplog.lines(self.tables.mark):
-                apply(self.tables, operation, mark)
+                self._apply(operation, mark)
         except CatalogLost as error:
             self.lose(error)
+
+    def _apply(self, operation: AnyOperation, mark: Mark) -> None:
+        apply(self.tables, operation, mark)
+        if isinstance(operation, SpaceFreed):
+            self._cut()
 
     def _open_catalog(self) -> Catalog | None:
         self._bad = dict(self._lost)
@@ -166,6 +178,7 @@ class Follower:
         newer = self._open_catalog()
         if newer is not None and newer.mark.seq > self.tables.base.seq:
             self._begin_with(newer)
+            self._cut()
         elif newer is not None:
             newer.close()
 

@@ -63,9 +63,10 @@ class Format(Struct, frozen=True, kw_only=True):
         return ChunkerParameters(self.chunker.min, self.chunker.average, self.chunker.max)
 
     @property
-    def unknown_to_write(self) -> tuple[str, ...]:
-        """Features for which this version must not write."""
-        return _unknown(self.features.write, KNOWN.write)
+    def obstacle(self) -> str | None:
+        """Why this version must not write; None where it may."""
+        unknown = _unknown(self.features.write, KNOWN.write)
+        return f"it uses {', '.join(unknown)}, which this casnap does not know" if unknown else None
 
     @property
     def unknown_to_collect(self) -> tuple[str, ...]:

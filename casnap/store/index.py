@@ -122,6 +122,16 @@ class Index:
         here = keys & self.added.keys()
         return here | {key for key, _ in self._stored(keys - here)}
 
+    def everything(self) -> Iterator[tuple[str, int, int]]:
+        """Pack, offset and slot of every object; one may come twice."""
+        self.load()
+        if self._catalog is not None:
+            for pack, offset, slot, seq in self._catalog.iterate(_EVERYTHING):
+                if self._is_left(seq, pack, offset):
+                    yield pack, offset, slot
+        for places in self.added.values():
+            yield from ((place.pack, place.offset, place.slot) for place in places)
+
     def _stored(self, keys: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Place]]:
         if not keys or self._catalog is None or self._is_empty(self._catalog):
             return
@@ -140,6 +150,9 @@ class Index:
         if self._empty is None:
             self._empty = not catalog.fetch("SELECT 1 FROM places LIMIT 1")
         return self._empty
+
+
+_EVERYTHING = "SELECT packs.id, offset, slot, seq FROM places JOIN packs ON packs.number = places.pack"
 
 
 @functools.cache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
 from casnap.codec.records import MAX_DEPTH, Encoding, RecordKind, decode_payload, identify, split_group
@@ -16,6 +17,14 @@ FindPlaces = Callable[[ObjectKey], Sequence[Place]]
 """Where an object lies, newest first."""
 
 Objects = tuple[tuple[ObjectKey, bytes], ...]
+
+
+class Base(NamedTuple):
+    """What a delta builds on: where it lies, its name, its bytes."""
+
+    place: Place
+    key: ObjectKey
+    raw: bytes
 
 
 class ObjectReader:
@@ -114,6 +123,15 @@ class ObjectReader:
         except Damage:  # the pack is gone, or its disk cannot read it: what is in it cannot be known
             return
 
+    def open_record(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
+        """The object in a record, or in that slot of a group: its name, computed from its bytes, and these.
+
+        Raises:
+            Damage: it cannot be decoded, or does not match the name that its record has.
+            TooNew: a record that it builds on is of a newer format.
+        """
+        return self._at(pack, record, slot)
+
     def _at(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
         header = record.header
         if header.kind is RecordKind.GROUP:
@@ -133,9 +151,16 @@ class ObjectReader:
 
     def _base(self, pack: str, record: Record) -> bytes | None:
         """The decoded and checked base of a delta; None for what is no delta."""
+        return self.base_of(pack, record).raw if record.header.encoding is Encoding.DELTA else None
+
+    def base_of(self, pack: str, record: Record) -> Base:
+        """The decoded and checked base of a delta.
+
+        Raises:
+            Damage: it is gone or bad.
+            TooNew: it is of a newer format.
+        """
         header = record.header
-        if header.encoding is not Encoding.DELTA:
-            return None
         cause: Damage | TooNew = Damage(f"cannot read pack {pack}: the delta at {record.offset} has no base")
         for place in self._base_places(pack, record):
             try:
@@ -147,7 +172,7 @@ class ObjectReader:
                 cause = error
                 continue
             if key.kind == int(header.kind) and header.base_id in (b"", key.id):
-                return raw
+                return Base(place, key, raw)
         raise cause
 
     def _base_places(self, pack: str, record: Record) -> Sequence[Place]:

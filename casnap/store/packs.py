@@ -76,6 +76,15 @@ class PackFiles:
             data += self.read(pack, offset + len(data), header.size - len(data))
         return Record(offset, header, check_payload(header, data))
 
+    def header(self, pack: str, offset: int) -> RecordHeader:
+        """The header alone of the record that begins at ``offset``.
+
+        Raises:
+            Damage: no record begins there.
+            TooNew: its kind or encoding is not known.
+        """
+        return parse_header(self.read(pack, offset, MAX_HEADER_SIZE))
+
     def records(self, pack: str, start: int, end: int) -> Iterator[Record]:
         """The records between two offsets, up to the first damage.
 

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from casnap.codec.compression import compress
 from casnap.codec.packs import IndexEntry
 from casnap.codec.records import RecordKind, encode_record
-from casnap.errors import StorageFailed
+from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
-from casnap.model.ids import ObjectKey
+from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSource
 from casnap.model.operation import PackRange
-from casnap.store.adoption import Look, PackTaker, held_packs_limit
-from casnap.store.layout import Layout
-from casnap.store.objects import ObjectReader
+from casnap.store.adoption import held_packs_limit
+from casnap.store.parts import Parts
+from casnap.store.reach import reach
 from casnap.store.rows import Place
-from casnap.store.state import State
 from casnap.store.writer import PackWriter
+
+
+class Swept(CasnapError):
+    """A gc freed what a session had found in the store and relied on; done again, it is written anew."""
+
+    code = "swept"
 
 
 class WriteSession:
@@ -27,33 +32,24 @@ class WriteSession:
     commit that the session is handed to; without one, the next session adopts it.
     """
 
-    def __init__(
-        self,
-        layout: Layout,
-        *,
-        store_id: str,
-        state: State,
-        source: ObjectSource,
-        reader: ObjectReader,
-        taker: PackTaker,
-        look: Look,
-        level: int,
-    ) -> None:
-        """``source`` gives what is committed; ``look`` what of the packs that is; ``level`` is zstd's."""
-        self._layout = layout
-        self._store_id = store_id
-        self._state = state
+    def __init__(self, parts: Parts, *, source: ObjectSource) -> None:
+        """``source`` gives what is committed."""
+        self._layout = parts.layout
+        self._store_id = parts.store_id
+        self._state = parts.state
         self._source = source
-        self._reader = reader
-        self._taker = taker
-        self._look = look
-        self._level = level
+        self._reader = parts.reader
+        self._taker = parts.taker
+        self._look = parts.look
+        self._level = parts.level
+        self._since = parts.state.seq
         self._packs: list[PackWriter] | None = None
         self._target: PackWriter | None = None
         self._own: dict[ObjectKey, Place] = {}
         self._sound: set[ObjectKey] = set()
         self._absent: set[ObjectKey] = set()
         self._failed: StorageFailed | None = None
+        self._checkpoints: list[ObjectKey] = []
 
     @property
     def new_bytes(self) -> int:
@@ -66,6 +62,8 @@ class WriteSession:
         Raises:
             StorageFailed: the disk refused; the session is of no more use then.
         """
+        if key.kind is ObjectKind.CHECKPOINT:
+            self._checkpoints.append(key)
         if key in self._own or key in self._sound or self._is_there(key):
             return
         self._check()
@@ -114,6 +112,22 @@ class WriteSession:
             self._abandon(error)
             raise
         return ranges
+
+    def require_whole(self) -> None:
+        """See that all that is to be committed is there; under the commit lock, caught up.
+
+        Raises:
+            Swept: a gc has taken away what one of the checkpoints that were put leads to.
+            StorageFailed: a pack that this session wrote and let go of is gone.
+        """
+        for writer in self._packs or ():
+            writer.require_there()
+        if self._state.upkeep.collected <= self._since:
+            return
+        try:
+            reach(self, self._checkpoints, _Missing(self.present).mark)
+        except Damage as damage:
+            raise Swept("cannot commit: a gc took away what this builds on", hint="try again") from damage
 
     def confirm(self) -> None:
         """What was finished has been committed."""
@@ -179,6 +193,27 @@ class WriteSession:
         self._failed = error
         for writer in self._packs or ():
             writer.abandon()
+
+
+class _Missing:
+    """Marks what was reached, and stops at what is not there."""
+
+    def __init__(self, present: Callable[[Iterable[ObjectKey]], set[ObjectKey]]) -> None:
+        self._present = present
+        self._reached: set[ObjectKey] = set()
+
+    def mark(self, keys: Collection[ObjectKey]) -> list[ObjectKey]:
+        """Those of ``keys`` that are new.
+
+        Raises:
+            Damage: one is not there.
+        """
+        new = [key for key in keys if key not in self._reached]
+        self._reached.update(new)
+        missing = set(new) - self._present(new)
+        if missing:
+            raise Damage(f"cannot read {min(missing)}: the store does not have it")
+        return new
 
 
 def _place(writer: PackWriter, entry: IndexEntry) -> Place:

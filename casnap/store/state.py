@@ -70,12 +70,13 @@ class State:
         return _newest(self._checkpoints("workspace = ? AND name = ? AND NOT deleted", (workspace, name), matches))
 
     def stepped(self, workspace: str, step: int) -> CheckpointRow | None:
-        """The checkpoint with this step (from 1), deleted or not."""
+        """The checkpoint with this step (from 1), deleted or not; what took another's place, rather than that one."""
 
         def matches(row: CheckpointRow) -> bool:
             return row.workspace == workspace and row.step == step and not row.safety
 
-        return _newest(self._checkpoints("workspace = ? AND step = ? AND NOT safety", (workspace, step), matches))
+        rows = self._checkpoints("workspace = ? AND step = ? AND NOT safety", (workspace, step), matches)
+        return _newest([row for row in rows if not row.freed] or rows)
 
     def with_prefix(self, workspace: str, prefix: str) -> list[CheckpointRow]:
         """Checkpoints whose id begins with these hexadecimal digits, deleted or not, newest first."""
@@ -95,6 +96,10 @@ class State:
         rows = self._checkpoints("workspace = ?", (workspace,), lambda row: row.workspace == workspace)
         return sorted(rows, key=_age, reverse=True)
 
+    def all_checkpoints(self) -> list[CheckpointRow]:
+        """The checkpoints of all workspaces, deleted ones too, in the order in which they were made."""
+        return sorted(self._checkpoints("1", (), lambda _: True), key=_age)
+
     def present_parent(self, row: CheckpointRow) -> bytes:
         """The id of the nearest ancestor that is not deleted; empty where there is none."""
         return self._ask(lambda tables: surviving_ancestor(tables, row.parent))
@@ -107,6 +112,13 @@ class State:
         """Where those of ``keys`` that are there lie, newest first."""
         keys = list(keys)
         return self._ask(lambda tables: tables.index.places(keys))
+
+    def fold_places(self, fold: Callable[[Iterable[tuple[str, int, int]]], Answer]) -> Answer:
+        """What ``fold`` makes of pack, offset and slot of every object, which come in no order and may come twice.
+
+        It is called once more when the catalog fails in the middle.
+        """
+        return self._ask(lambda tables: fold(tables.index.everything()))
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there."""
@@ -132,4 +144,5 @@ def _age(row: CheckpointRow) -> tuple[int, bytes]:
 
 
 def _newest(rows: list[CheckpointRow]) -> CheckpointRow | None:
-    return max(rows, key=_age, default=None)
+    """One that was freed only where there is no other: what took its place has its step."""
+    return max(rows, key=lambda row: (not row.freed, *_age(row)), default=None)

@@ -7,25 +7,28 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from casnap.codec.chunking import ChunkerParameters
 from casnap.codec.lines import encode_line
 from casnap.errors import Busy, CasnapError, Damage, StorageFailed
-from casnap.fs.appending import Owner, keep, make_file
+from casnap.fs.appending import Owner, make_file
 from casnap.fs.locks import locked
 from casnap.model.clock import Clock
 from casnap.model.ids import ObjectKey
 from casnap.model.operation import AnyOperation, PackRange
 from casnap.model.policy import Policy
 from casnap.store import creation, media, signals
-from casnap.store.adoption import PackTaker
+from casnap.store.cache_directory import CacheDirectory
+from casnap.store.collection import Collection, require_collectable
 from casnap.store.follower import Follower
 from casnap.store.format import Format
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.oplog import Oplog
+from casnap.store.orphans import sweep_orphans
 from casnap.store.packs import PackFiles
+from casnap.store.parts import Parts
 from casnap.store.rows import START, Mark, PackRow, Place
 from casnap.store.session import WriteSession
+from casnap.store.space import Space
 from casnap.store.state import State
 
 COMMIT_LOCK = "commit"
@@ -64,8 +67,10 @@ class Store:
         self._files = PackFiles(layout)
         self._reader = ObjectReader(self._files, self._places)
         self._oplog = Oplog(layout, owner)
-        self._follower = Follower(layout, self._oplog, self._reader.committed, owner)
+        self._follower = Follower(layout, self._oplog, self._reader.committed, owner, cut=self._files.close)
         self._state = State(self._follower)
+        self.space = Space(layout, owner)
+        self.cache = CacheDirectory(layout.cache, owner)
 
     @classmethod
     def create(cls, path: Path, *, clock: Clock, policy: Policy, explicit: bool = False, user: str = "") -> Store:
@@ -92,9 +97,7 @@ class Store:
         layout = Layout(path)
         owner = creation.check_owner(path, explicit=explicit)
         store_format = creation.read_format(layout)
-        obstacle = media.obstacle(path, layout.format)
-        if unknown := store_format.unknown_to_write:
-            obstacle = f"it uses {', '.join(unknown)}, which this casnap does not know"
+        obstacle = store_format.obstacle or media.obstacle(path, layout.format)
         store = cls(layout, store_format, owner, obstacle, clock, policy)
         store._follower.load()
         if store.writable and store._follower.lacks_catalog:
@@ -105,11 +108,6 @@ class Store:
     def id(self) -> str:
         """32 hexadecimal digits, the store's own."""
         return self.format.id
-
-    @property
-    def chunker(self) -> ChunkerParameters:
-        """How this store's files are cut."""
-        return self.format.parameters
 
     @property
     def writable(self) -> bool:
@@ -145,10 +143,6 @@ class Store:
         """Those of ``keys`` that the store has."""
         return self._state.present(keys)
 
-    def sound(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
-        """Those of ``keys`` whose newest record, and the records that it builds on, have right checksums now."""
-        return {key for key, places in self._state.places(keys).items() if self._reader.is_sound(key, places[0])}
-
     @contextlib.contextmanager
     def lock(self, name: str, holder: str) -> Iterator[None]:
         """Hold one of the store's locks; ``holder`` is what others are told who have to wait.
@@ -161,6 +155,35 @@ class Store:
         with self._locked(name, holder, self._policy.wait):
             yield
 
+    @property
+    def parts(self) -> Parts:
+        """What it is made of, for other modules of this room."""
+        return Parts(
+            self._layout, self._owner, self.id, self._policy.compression, self._state, self._reader, self._look
+        )
+
+    def collection(self, *, dry: bool) -> Collection:
+        """What gives space back; ``dry`` only reckons.
+
+        Raises:
+            TooNew: the store has features that this version does not know, and might destroy.
+            StorageFailed: it cannot be written.
+        """
+        require_collectable(self.format, self.path)
+        if not dry:
+            self._check_writable()
+        return Collection(self.parts, self, self.space, dry=dry)
+
+    def sweep(self) -> int:
+        """Take away what killed commands left behind; the bytes that came free.
+
+        Raises:
+            Busy: the commit lock was not free in time.
+        """
+        with self._locked(COMMIT_LOCK, self._holder, self._policy.wait):
+            self._catch_up_locked()
+            return sweep_orphans(self.parts)
+
     @contextlib.contextmanager
     def session(self) -> Iterator[WriteSession]:
         """Put objects; hand the session to :meth:`commit` before the with block ends.
@@ -169,16 +192,7 @@ class Store:
             StorageFailed: the store cannot be written.
         """
         self._check_writable()
-        session = WriteSession(
-            self._layout,
-            store_id=self.id,
-            state=self._state,
-            source=self,
-            reader=self._reader,
-            taker=PackTaker(self._layout, self._reader, self.id, self._owner),
-            look=self._look,
-            level=self._policy.compression,
-        )
+        session = WriteSession(self.parts, source=self)
         try:
             yield session
         finally:
@@ -189,9 +203,10 @@ class Store:
         build: Callable[[State, Commit], AnyOperation],
         session: WriteSession | None = None,
         *,
+        packs: tuple[PackRange, ...] = (),
         last: bool = False,
     ) -> State:
-        """Write one operation, and with it what ``session`` has put; the state after it.
+        """Write one operation, and with it what ``session`` has put or ``packs`` say; the state after it.
 
         ``build`` is called under the commit lock with the caught-up state and makes the operation, or raises:
         then nothing is committed. Signals wait while the line is written; after the ``last`` commit of a
@@ -199,13 +214,16 @@ class Store:
 
         Raises:
             Busy: the commit lock was not free in time.
+            Swept: a gc took away what a checkpoint in the session builds on; nothing was committed.
             Damage: the operation log is damaged.
             StorageFailed: the disk refused; after a failed sync the operation may or may not have happened.
         """
         self._check_writable()
-        packs = session.finish() if session is not None else ()
+        packs = session.finish() if session is not None else packs
         with self._locked(COMMIT_LOCK, self._holder, self._policy.wait):
             self._catch_up_locked()
+            if session is not None:
+                session.require_whole()
             commit = Commit(self._state.seq + 1, self._clock.now(), self._state.last_hash, packs)
             operation = build(self._state, commit)
             line, line_hash = _encode(operation, commit)
@@ -225,23 +243,6 @@ class Store:
             Damage: the operation log cannot be read.
         """
         return (operation for operation, _ in self._oplog.lines(START))
-
-    def keep(self, name: str, data: bytes) -> None:
-        """Put a file into ``cache/``, whole or not at all; whether that worked is no matter."""
-        with contextlib.suppress(CasnapError):
-            keep(self._layout.cache / name, data, self._owner)
-
-    def kept(self, name: str) -> Path:
-        """Where :meth:`keep` puts a file of that name."""
-        return self._layout.cache / name
-
-    def free_space(self) -> tuple[int, int]:
-        """Bytes that an unprivileged user may still write to the store's disk, and that disk's size."""
-        return media.free_space(self.path)
-
-    def disk_usage(self) -> int:
-        """Bytes of its disk that the store takes."""
-        return media.disk_usage(self.path)
 
     def close(self) -> None:
         """Let go of all files."""

@@ -112,6 +112,19 @@ class PackWriter:
         self.sealed = True
         self.finish(level)
 
+    def require_there(self) -> None:
+        """See that the pack is there: one that was let go of may have been swept as nobody's.
+
+        Raises:
+            StorageFailed: it is not, or not whole.
+        """
+        try:
+            whole = os.stat(self.file.path).st_size >= self.end
+        except OSError:
+            whole = False
+        if not whole and self.entries:
+            raise StorageFailed(f"cannot commit: pack {self.id} was taken away meanwhile", hint="try again")
+
     def confirm(self) -> None:
         """The range that was last finished has been committed."""
         self.start = self._own = self.end

@@ -17,6 +17,7 @@ from casnap.fs.directories import Directories
 from casnap.model.operation import CheckpointMade
 from casnap.model.report import Problem
 from casnap.settings import load_settings, protect
+from casnap.store.space import Space
 from casnap.store.store import Store
 from support.histories import OhMyCoder, Pitrrwnd, nanoseconds, take_over
 from support.oracle import difference, snapshot
@@ -125,7 +126,7 @@ def test_no_room_for_what_is_new_ends_it_before_anything_is_written(
     pitr.savepoint("big")
     (pitr.workspace / "small").write_bytes(b"s")
     pitr.savepoint("small")
-    monkeypatch.setattr(Store, "free_space", lambda store: (6000, 10**6))
+    monkeypatch.setattr(Space, "free", lambda space: (6000, 10**6))
     monkeypatch.setenv("CASNAP_MIN_FREE", "1001")
     with pytest.raises(StorageFailed, match="cannot import: 5000 bytes are new") as raised:
         take_over(pitr.workspace)

@@ -231,7 +231,7 @@ def _fill(disk: Path) -> None:
 def test_case_041_a_full_disk_takes_nothing_away(small_disk: Path, catalog: str) -> None:
     path = small_disk / "store"
     store = make_store(path)
-    assert (path / "reserve").stat().st_size == (8 << 20) // 64
+    assert (path / "reserve").stat().st_size == (8 << 20) // 16
     commit_chunks(store, noise(1), name="one")
     store.close()
     _fill(small_disk)

@@ -274,8 +274,8 @@ def test_a_store_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> No
 def test_a_new_store_has_a_reserve_whose_space_is_taken(tmp_path: Path) -> None:
     make_store(tmp_path / "store")
     reserve = (tmp_path / "store/reserve").stat()
-    assert reserve.st_size == 1 << 20
-    assert reserve.st_blocks * 512 >= 1 << 20
+    assert reserve.st_size == 4 << 20
+    assert reserve.st_blocks * 512 >= 4 << 20
 
 
 def test_a_directory_with_other_files_does_not_become_a_store(tmp_path: Path) -> None:
@@ -324,10 +324,10 @@ def test_a_creation_that_was_killed_in_its_first_line_is_begun_again(tmp_path: P
 def test_space_is_counted_as_an_ordinary_user_sees_it(tmp_path: Path) -> None:
     store = make_store(tmp_path / "store")
     disk = os.statvfs(tmp_path)
-    free, size = store.free_space()
+    free, size = store.space.free()
     assert size == disk.f_blocks * disk.f_frsize
     assert abs(free - disk.f_bavail * disk.f_frsize) < 1 << 30
     used = int(
         subprocess.run(["du", "-s", "-B1", tmp_path / "store"], capture_output=True, check=True).stdout.split()[0]
     )
-    assert abs(store.disk_usage() - used) <= 16 * 4096
+    assert abs(store.space.used() - used) <= 16 * 4096

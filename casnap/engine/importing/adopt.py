@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.engine.checkpoint import as_text, automatic_name, described, since_head
-from casnap.engine.context import Context, workspace_lock, workspace_row
+from casnap.engine.context import GC_LOCK, Context, workspace_lock, workspace_row
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.importing.checksums import Checksums
 from casnap.engine.importing.history import Entry, History
@@ -60,7 +60,8 @@ def import_history(
     Raises:
         StorageFailed: the store's disk is too full, or refuses.
     """
-    with workspace_lock(context, [workspace.id], "import"):
+    # No gc beside it: what an entry relies on would have to be read from the other system once more.
+    with workspace_lock(context, [workspace.id], "import"), context.store.lock(GC_LOCK, context.holder("import")):
         return _Import(context, workspace, history, made).run()
 
 
@@ -158,18 +159,18 @@ class _Import:
             exclusions=Exclusions.of(context.store.path),
             selection=EVERYTHING,
             nonces=frozenset(),
-            parameters=context.store.chunker,
+            parameters=context.store.format.parameters,
             before_reading=before_reading,
         )
 
     def _fits(self, new_bytes: int) -> bool:
-        free, size = self._context.store.free_space()
+        free, size = self._context.store.space.free()
         return free - new_bytes >= self._context.policy.reserve(size)
 
     def _require_room(self, new_bytes: int) -> None:
         if self._fits(new_bytes):
             return
-        free, size = self._context.store.free_space()
+        free, size = self._context.store.space.free()
         reserve = self._context.policy.reserve(size)
         raise StorageFailed(
             f"cannot import: {new_bytes} bytes are new, and {reserve} of the {free} bytes free on the store's disk "

@@ -1,0 +1,33 @@
+"""What looking after a store did: every field is what happened, not what was meant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class FreedCheckpoint:
+    """A deleted checkpoint that cannot come back any more; ``workspace`` is an id, ``step`` None for a safety one."""
+
+    id: str
+    workspace: str
+    name: str | None
+    step: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class GcReport:
+    """What a gc freed, or (``dry_run``) would. Bytes are those of packs and of files that nobody named.
+
+    ``removed`` packs went as they were, ``rewritten`` ones after what is needed had been copied. ``store_bytes`` are
+    the bytes of packs that are left. ``done`` is false where an automatic one found too little to do.
+    """
+
+    checkpoints: tuple[FreedCheckpoint, ...]
+    freed_bytes: int
+    store_bytes: int
+    removed: int
+    rewritten: int
+    dry_run: bool
+    done: bool = True
+    notes: tuple[str, ...] = ()

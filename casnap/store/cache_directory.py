@@ -1,0 +1,27 @@
+"""The files of a store that may vanish at any time."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from casnap.errors import CasnapError
+from casnap.fs.appending import Owner, keep
+
+
+@dataclass(frozen=True, slots=True)
+class CacheDirectory:
+    """``cache/`` in a store, for rooms above that know what is in its files."""
+
+    path: Path
+    owner: Owner | None
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Put a file, whole or not at all; whether that worked is no matter."""
+        with contextlib.suppress(CasnapError):
+            keep(self.path / name, data, self.owner)
+
+    def file(self, name: str) -> Path:
+        """Where :meth:`keep` puts a file of that name."""
+        return self.path / name

@@ -1,0 +1,162 @@
+"""Copying what is needed of a pack into a new one: every record checked on the way, none decoded that need not be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from casnap.codec.compression import compress
+from casnap.codec.packs import NO_SLOT, PACK_HEADER_SIZE, PACK_ID_SIZE
+from casnap.codec.records import Encoding, RecordKind, encode_record
+from casnap.errors import StorageFailed
+from casnap.fs.appending import AppendFile
+from casnap.model.ids import ObjectKey
+from casnap.model.operation import PackRange
+from casnap.store.objects import ObjectReader
+from casnap.store.packs import Record
+from casnap.store.writer import PackWriter
+
+FRAME_SIZE = PACK_HEADER_SIZE + 80 + 56 + 64
+"""What a new pack takes beside its records at most: header, session record, and the frames of an index record."""
+
+ENTRY_SIZE = 40
+"""What an object takes in an index at most: its id, which does not compress, and its place."""
+
+
+def entries_size(count: int) -> int:
+    """Bytes that an index of so many entries takes at most."""
+    return count * ENTRY_SIZE
+
+
+class Compaction:
+    """Takes records over into new packs, which ``begin`` makes. ``written`` counts the bytes of those committed."""
+
+    def __init__(self, reader: ObjectReader, begin: Callable[[], PackWriter], store_id: str, level: int) -> None:
+        self.written = 0
+        self._reader = reader
+        self._begin = begin
+        self._store_id = store_id
+        self._level = level
+        self._full: list[PackWriter] = []
+        self._target: PackWriter | None = None
+        self._moved: dict[tuple[str, int], int] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is time to commit: a pack is full."""
+        return bool(self._full)
+
+    def copy(self, pack: str, offset: int, slots: Iterable[int]) -> list[tuple[str, int, int]]:
+        """Take over the objects in ``slots`` of the record that lies there; their new packs, offsets and sizes.
+
+        Raises:
+            Damage: the record is bad. Nothing is made of it that would hide that.
+            StorageFailed: the disk refused.
+        """
+        record = self._reader.files.record(pack, offset)
+        return [self._take(pack, record, slot) for slot in slots]
+
+    def finish(self) -> tuple[PackRange, ...]:
+        """End the packs that are being written, forced out; their ranges, for the line that commits them.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        return tuple(filter(None, (writer.finish(self._level) for writer in self._writers())))
+
+    def confirm(self) -> None:
+        """What was finished has been committed: the next record begins another pack."""
+        self.written += sum(writer.end for writer in self._writers())
+        self._close()
+
+    def abandon(self) -> None:
+        """Take away what was not committed."""
+        for writer in self._writers():
+            writer.abandon()
+            with contextlib.suppress(StorageFailed):
+                writer.file.discard()
+        self._close()
+
+    def _writers(self) -> list[PackWriter]:
+        return [*self._full, *([self._target] if self._target is not None else [])]
+
+    def _close(self) -> None:
+        for writer in self._writers():
+            writer.file.close()
+        self._full.clear()
+        self._moved.clear()
+        self._target = None
+
+    def _take(self, pack: str, record: Record, slot: int) -> tuple[str, int, int]:
+        key, data = self._reader.open_record(pack, record, slot)
+        target = self._writable()
+        if slot != NO_SLOT:
+            copied = self._in_full(key, data)
+            return target.id, target.append(key, copied, self._store_id), len(copied)
+        copied = self._as_it_is(target, pack, record, key)
+        offset = self._moved[pack, record.offset] = target.append(key, copied, self._store_id)
+        return target.id, offset, len(copied)
+
+    def _writable(self) -> PackWriter:
+        if self._target is not None and self._target.is_full:
+            self._target.seal(self._reader.files, self._level)
+            self._full.append(self._target)
+            self._target = None
+            self._moved.clear()
+        if self._target is None:
+            self._target = self._begin()
+        return self._target
+
+    def _in_full(self, key: ObjectKey, data: bytes) -> bytes:
+        encoding, payload = compress(data, self._level)
+        return encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
+
+    def _as_it_is(self, target: PackWriter, pack: str, record: Record, key: ObjectKey) -> bytes:
+        """The same payload; a delta points to where its base is now."""
+        header = record.header
+        distance, base_id = 0, b""
+        if header.encoding is Encoding.DELTA:
+            base = self._reader.base_of(pack, record)
+            moved = self._moved.get((base.place.pack, base.place.offset)) if base.place.slot == NO_SLOT else None
+            # Where a base has moved to the session has begun, so that the next record really begins at ``end``.
+            distance, base_id = (0, base.key.id) if moved is None else (target.end - moved, b"")
+        return encode_record(
+            header.kind,
+            key.id,
+            header.encoding,
+            record.payload,
+            header.raw_size,
+            base_distance=distance,
+            base_id=base_id,
+            depth=header.depth,
+        )
+
+
+class _Nowhere(AppendFile):
+    """A file that is only measured: what a run would write, for those who ask what it would free."""
+
+    def __init__(self) -> None:
+        self.path = Path("(nowhere)")
+        self.size = 0
+
+    def append(self, data: bytes | bytearray | memoryview) -> None:
+        self.size += len(data)
+
+    def cut(self, size: int) -> None:
+        self.size = size
+
+    def sync(self) -> None:
+        pass
+
+    def discard(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+def nowhere() -> PackWriter:
+    """A new pack that is measured, and not written."""
+    return PackWriter(os.urandom(PACK_ID_SIZE).hex(), _Nowhere(), 0, 0)

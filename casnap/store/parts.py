@@ -1,0 +1,29 @@
+"""What a store is made of, for the modules of this room that work on its files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from casnap.fs.appending import Owner
+from casnap.store.adoption import Look, PackTaker
+from casnap.store.layout import Layout
+from casnap.store.objects import ObjectReader
+from casnap.store.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """``look`` gives the packs as committed by now, and whether bytes behind that may be cut off."""
+
+    layout: Layout
+    owner: Owner | None
+    store_id: str
+    level: int
+    state: State
+    reader: ObjectReader
+    look: Look
+
+    @property
+    def taker(self) -> PackTaker:
+        """What takes hold of packs to append to."""
+        return PackTaker(self.layout, self.reader, self.store_id, self.owner)

@@ -1,0 +1,64 @@
+"""The room on a store's disk: how much is left, and the file that keeps some by for when none is."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from casnap.errors import CasnapError
+from casnap.fs.appending import Owner, has_room, make_file, remove
+from casnap.store import media
+from casnap.store.layout import Layout
+
+RESERVE = 4 << 20
+"""Bytes that are put by, to be given back when a full disk leaves no room to free any: a record and its index."""
+
+_RESERVED_PART = 16
+"""But never more than this part of the disk."""
+
+NEEDED = 128 << 10
+"""Bytes that must be there for lines, locks and the catalog; with less the reserve is given back."""
+
+_PLENTY = 4
+"""The reserve is made anew once so many times its size is free."""
+
+
+class Space:
+    """The disk that the store at ``layout`` lies on."""
+
+    def __init__(self, layout: Layout, owner: Owner | None) -> None:
+        self._layout = layout
+        self._owner = owner
+
+    @property
+    def path(self) -> Path:
+        """The store."""
+        return self._layout.root
+
+    def free(self) -> tuple[int, int]:
+        """Bytes that an unprivileged user may still write to the disk, and the disk's size."""
+        return media.free_space(self.path)
+
+    def used(self) -> int:
+        """Bytes of the disk that the store takes."""
+        return media.disk_usage(self.path)
+
+    def make_room(self) -> bool:
+        """Give the reserve back if there is no room to write at all (the disk is full, or a quota); whether it was."""
+        if has_room(self.path, NEEDED) or not self._layout.reserve.exists():
+            return False
+        remove(self._layout.reserve)
+        return True
+
+    def keep_reserve(self) -> None:
+        """Put the reserve by where it is missing and there is plenty again; whether that worked is no matter."""
+        with contextlib.suppress(CasnapError):
+            free, size = self.free()
+            reserve = reserve_size(size)
+            if not self._layout.reserve.exists() and free >= _PLENTY * reserve:
+                make_file(self._layout.reserve, self._owner, reserve)
+
+
+def reserve_size(disk_size: int) -> int:
+    """Bytes that are put by on a disk of ``disk_size`` bytes."""
+    return min(RESERVE, disk_size // _RESERVED_PART)
