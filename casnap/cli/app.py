@@ -30,6 +30,7 @@ VERBS = {
     "rollback": "Put the workspace back to a checkpoint.",
     "undo": "Take the last rollback back.",
     "verify": "Compare the workspace with a checkpoint.",
+    "check": "Look through the whole store, and mend it.",
     "restore-to": "Write a checkpoint into another directory.",
     "delete": "Delete checkpoints; undelete brings them back.",
     "undelete": "Bring a deleted checkpoint back.",
@@ -61,6 +62,7 @@ ALIASES = {
     "rewind": "rollback",
     "rm": "delete",
     "clean": "cleanup",
+    "fsck": "check",
     "prune": "cleanup",
     "unregister": "forget",
 }

@@ -1,0 +1,1 @@
+"""Looking through a whole store, and mending it."""

@@ -1,0 +1,39 @@
+"""Looking through a store that perhaps cannot be opened."""
+
+from __future__ import annotations
+
+import contextlib
+
+from casnap.engine.checking.check import check, record
+from casnap.errors import CasnapError
+from casnap.model.check import CheckReport, Fault
+from casnap.model.clock import Progress
+from casnap.settings.environment import SystemClock
+from casnap.settings.layers import Settings
+from casnap.settings.resolution import open_context
+from casnap.store.inspection import Inspection
+
+_KEEP_FROM_OPENING = {Fault.FORMAT, Fault.LOG, Fault.CATALOG}
+"""What opening the store would change, or founder on."""
+
+
+def check_store(settings: Settings, progress: Progress, *, read_data: bool, repair: bool) -> CheckReport:
+    """Look through the store, and with ``repair`` mend it.
+
+    Raises:
+        NoStore, Refused: there is none, or it is another user's.
+        TooNew: something in it is of a newer format.
+        StorageFailed: the operation log or the format file cannot be read, or (``repair``) the disk refuses.
+        Busy: (``repair``) somebody else works on it.
+    """
+    report = check(lambda: _inspect(settings), SystemClock(), progress, read_data=read_data)
+    if not _KEEP_FROM_OPENING & {finding.fault for finding in report.findings}:
+        with contextlib.suppress(CasnapError):
+            context = open_context(settings)
+            with contextlib.closing(context.store):
+                record(context, report)
+    return report
+
+
+def _inspect(settings: Settings) -> Inspection:
+    return Inspection(settings.store, explicit=settings.explicit)

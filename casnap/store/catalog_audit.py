@@ -1,0 +1,112 @@
+"""The catalog against the operation log: row by row, as of the line that the catalog stands at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.store.catalog import Catalog, CatalogLost
+from casnap.store.rows import Place
+from casnap.store.schema import CHECKPOINTS, PACKS, WORKSPACES, Schema
+from casnap.store.tables import Table
+
+if TYPE_CHECKING:
+    from casnap.store.inspection import Inspection
+
+
+def audit_catalogs(found: Inspection) -> tuple[list[tuple[str, str]], int]:
+    """Catalogs that are damaged or say something else than the log, each with the cause; the newest line one has seen.
+
+    Of a log that is itself damaged only what the catalog has seen is told: it may know more than the log.
+    """
+    faults: list[tuple[str, str]] = []
+    claimed = 0
+    for number in found.layout.catalogs():
+        path = found.layout.catalog(number)
+        try:
+            catalog = Catalog(path)
+        except CatalogLost as error:
+            if error.damaged:
+                faults.append((path.name, str(error)))
+            continue
+        try:
+            claimed = max(claimed, catalog.mark.seq)
+            if (cause := _stands(found, catalog) or _rows_differ(found, catalog)) is not None:
+                faults.append((path.name, cause))
+        except (CatalogLost, ValueError, TypeError) as error:
+            faults.append((path.name, str(error)))
+        finally:
+            catalog.close()
+    return faults, claimed
+
+
+def audit_places(found: Inspection, doubtful: frozenset[str]) -> list[tuple[str, str]]:
+    """Catalogs that know other places than the packs have; packs in ``doubtful`` are left out: there the catalog may
+    know more.
+    """
+    faults = []
+    for number in found.layout.catalogs():
+        try:
+            catalog = Catalog(found.layout.catalog(number))
+        except CatalogLost:
+            continue
+        try:
+            known = found.log.whole and catalog.mark.seq <= found.log.seq
+            if known and (cause := _places_differ(found, catalog, doubtful)) is not None:
+                faults.append((catalog.path.name, cause))
+        except (CatalogLost, ValueError, TypeError) as error:
+            faults.append((catalog.path.name, str(error)))
+        finally:
+            catalog.close()
+    return faults
+
+
+def _stands(found: Inspection, catalog: Catalog) -> str | None:
+    """Whether the line that the catalog stands at is in the log."""
+    mark = catalog.mark
+    if not found.log.whole or not mark.seq or mark.seq > found.log.seq:
+        return None
+    line = found.log.lines[mark.seq - 1]
+    if (line.hash, line.segment, line.end) != (mark.hash, mark.segment, mark.offset):
+        return f"operation {mark.seq} of the operation log is another one than it has seen"
+    return None
+
+
+def _rows_differ(found: Inspection, catalog: Catalog) -> str | None:
+    if not found.log.whole or catalog.mark.seq > found.log.seq:
+        return None
+    tables = found.tables_at(catalog.mark.seq)
+    checks: tuple[tuple[Schema[Any, Any], Table[Any, Any]], ...] = (
+        (WORKSPACES, tables.workspaces),
+        (CHECKPOINTS, tables.checkpoints),
+        (PACKS, tables.packs),
+    )
+    for schema, table in checks:
+        stored = {schema.key(row): row for row in _stored(catalog, schema)}
+        differing = [key for key in {**stored, **table.changed} if stored.get(key) != table.changed.get(key)]
+        if differing:
+            return f"{len(differing)} of its {schema.table} are not as the operation log says"
+    return None if catalog.upkeep == tables.upkeep else "it knows another last upkeep than the operation log"
+
+
+def _stored(catalog: Catalog, schema: Schema[Any, Any]) -> Iterator[Any]:
+    for values in catalog.fetch(f"SELECT {schema.columns} FROM {schema.table}"):
+        yield schema.row(values)
+
+
+def _places_differ(found: Inspection, catalog: Catalog, doubtful: frozenset[str]) -> str | None:
+    upto = catalog.mark.seq
+    expected = sum(
+        place.seq <= upto and place.pack not in doubtful and found.places.is_left(place, upto)
+        for _, place in found.places.rows()
+    )
+    seen = strange = 0
+    query = "SELECT kind, places.id, packs.id, offset, slot FROM places JOIN packs ON packs.number = places.pack"
+    for kind, id, pack, offset, slot in catalog.fetch(query):
+        if pack not in doubtful:
+            seen += 1
+            strange += not found.places.knows(ObjectKey(ObjectKind(kind), id), Place(pack, offset, slot, 0))
+    if strange:
+        return f"{strange} of its places of objects are not in the packs"
+    return None if seen == expected else f"it knows {seen} of {expected} places of objects"

@@ -1,0 +1,99 @@
+"""All places of all objects of a store in one sorted run of bytes: a tenth of what Python objects would take."""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator
+
+from casnap.codec.packs import IndexEntry
+from casnap.codec.records import ALIGNMENT
+from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
+from casnap.model.operation import PackCut
+from casnap.store.rows import Place
+
+_ROW = struct.Struct(f">B{ID_SIZE}sIIHQ")
+_KEY = 1 + ID_SIZE
+
+
+class PlaceTable:
+    """Rows of kind, id, pack, offset, slot and the seq of the line that told of them; sorted by :meth:`settle`."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+        self._packs: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._cuts: dict[str, list[tuple[int, int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._data) // _ROW.size
+
+    def add(self, seq: int, pack: str, entries: Iterable[IndexEntry]) -> None:
+        """The line ``seq`` told of these objects in a pack."""
+        number = self._numbers.setdefault(pack, len(self._packs))
+        if number == len(self._packs):
+            self._packs.append(pack)
+        for kind, id, offset, slot in entries:
+            self._data += _ROW.pack(kind, id, number, offset // ALIGNMENT, slot + 1, seq)
+
+    def cut(self, seq: int, cuts: Iterable[PackCut]) -> None:
+        """By the line ``seq`` nothing is left of these packs from a length on."""
+        for cut in cuts:
+            self._cuts.setdefault(cut.pack, []).append((seq, cut.length))
+
+    def settle(self) -> None:
+        """Sort what was added; only then can anything be asked."""
+        size = _ROW.size
+        rows = sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
+        # A place that several lines told of belongs to the first of them, as in the catalog.
+        kept = (row for number, row in enumerate(rows) if not number or row[:-8] != rows[number - 1][:-8])
+        self._data = bytearray().join(kept)
+
+    def row_of(self, key: ObjectKey) -> int:
+        """The number of the first row of an object, -1 where there is none."""
+        row = bisect_left(range(len(self)), _key(key), key=self._key_at)
+        return row if row < len(self) and self._key_at(row) == _key(key) else -1
+
+    def places(self, key: ObjectKey) -> list[Place]:
+        """Where an object lies: newest line first, and last written first within one."""
+        row, found = self.row_of(key), []
+        while 0 <= row < len(self) and self._key_at(row) == _key(key):
+            place = self._place_at(row)
+            if self.is_left(place):
+                found.append(place)
+            row += 1
+        return sorted(found, key=lambda place: (place.seq, place.offset, place.slot, place.pack), reverse=True)
+
+    def knows(self, key: ObjectKey, place: Place) -> bool:
+        """Whether the log ever told of this place, whatever became of it."""
+        row = self.row_of(key)
+        while 0 <= row < len(self) and self._key_at(row) == _key(key):
+            if self._place_at(row)[:3] == place[:3]:
+                return True
+            row += 1
+        return False
+
+    def rows(self) -> Iterator[tuple[ObjectKey, Place]]:
+        """Every row, sorted by object."""
+        for row in range(len(self)):
+            kind, id = self._key_at(row)[0], self._key_at(row)[1:]
+            yield ObjectKey(ObjectKind(kind), id), self._place_at(row)
+
+    def is_left(self, place: Place, upto: int | None = None) -> bool:
+        """Whether a place has not been cut off by a line after its own; of lines up to ``upto`` where that is given."""
+        cuts = self._cuts.get(place.pack, ())
+        return not any(
+            place.seq < seq and place.offset >= length for seq, length in cuts if upto is None or seq <= upto
+        )
+
+    def _key_at(self, row: int) -> bytes:
+        start = row * _ROW.size
+        return bytes(self._data[start : start + _KEY])
+
+    def _place_at(self, row: int) -> Place:
+        _, _, number, offset, slot, seq = _ROW.unpack_from(self._data, row * _ROW.size)
+        return Place(self._packs[number], offset * ALIGNMENT, slot - 1, seq)
+
+
+def _key(key: ObjectKey) -> bytes:
+    return bytes((key.kind,)) + key.id
