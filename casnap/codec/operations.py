@@ -110,7 +110,10 @@ def _upkeep_fault(operation: SpaceFreed | StoreChecked | StoreRepaired | PathsEx
         case StoreRepaired(healed=healed, lost=lost, before=before, packs=packs):
             return _counts_fault(healed, lost) or _ids_fault([], [before]) or _ranges_fault(packs)
         case PathsExpunged(replaced=replaced, packs=packs):
-            return _ids_fault((id for pair in replaced for id in pair), []) or _ranges_fault(packs)
+            ids = [id for pair in replaced for id in pair]
+            if len(set(ids)) != len(ids):
+                return "a checkpoint takes two places, or is replaced and takes a place"
+            return _ids_fault(ids, []) or _ranges_fault(packs)
 
 
 def _cuts_fault(cuts: Iterable[PackCut]) -> str | None:

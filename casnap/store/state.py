@@ -75,8 +75,7 @@ class State:
         def matches(row: CheckpointRow) -> bool:
             return row.workspace == workspace and row.step == step and not row.safety
 
-        rows = self._checkpoints("workspace = ? AND step = ? AND NOT safety", (workspace, step), matches)
-        return _newest([row for row in rows if not row.freed] or rows)
+        return _newest(self._checkpoints("workspace = ? AND step = ? AND NOT safety", (workspace, step), matches))
 
     def with_prefix(self, workspace: str, prefix: str) -> list[CheckpointRow]:
         """Checkpoints whose id begins with these hexadecimal digits, deleted or not, newest first."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from casnap.model.operation import CheckpointsDeleted, WorkspaceRegistered
+from casnap.model.operation import CheckpointsDeleted, PackCut, SpaceFreed, StoreChecked, WorkspaceRegistered
 from casnap.store import schema
 from casnap.store.store import Store
 from support.stores import (
@@ -38,6 +38,7 @@ def _answers(store: Store) -> Any:
         state.named(WORKSPACE, "c2"),
         state.places(keys),
         sorted(state.packs(), key=lambda row: row.id),
+        state.upkeep,
     )
 
 
@@ -206,7 +207,7 @@ def test_a_catalog_of_another_store_is_not_believed(path: Path, tmp_path: Path) 
 def test_a_catalog_of_a_newer_version_is_left_to_it(path: Path) -> None:
     expected = _answers(open_store(path))
     with sqlite3.connect(path / "catalog-1.db") as connection:
-        connection.execute("PRAGMA user_version = 2")
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     connection.close()
     before = (path / "catalog-1.db").read_bytes()
     assert _answers(open_store(path)) == expected
@@ -214,6 +215,88 @@ def test_a_catalog_of_a_newer_version_is_left_to_it(path: Path) -> None:
     assert (path / "catalog-1.db").read_bytes() == before
     assert open_store(path)._follower.tables.base.seq == 13
     assert open_store(path).notes == ()
+
+
+VERSION_2 = """
+ALTER TABLE position DROP COLUMN collected; ALTER TABLE position DROP COLUMN collected_at;
+ALTER TABLE position DROP COLUMN checked_at; ALTER TABLE position DROP COLUMN checked_clean;
+DROP INDEX checkpoints_to_free; ALTER TABLE checkpoints DROP COLUMN freed; PRAGMA user_version = 2;
+"""
+"""What makes a catalog one of version 2, which knew no upkeep."""
+
+
+def test_a_catalog_of_version_2_is_not_believed_and_the_next_commit_makes_one_of_today(path: Path) -> None:
+    _keep_up(path)
+    expected = _answers(open_store(path))
+    with sqlite3.connect(path / "catalog-1.db") as connection:
+        connection.executescript(VERSION_2)
+    connection.close()
+    reader = open_store(path)
+    assert (reader._follower.tables.base.seq, reader.notes) == (0, ())
+    assert _answers(reader) == expected
+    reader.close()
+    writer = open_store(path)
+    commit_chunks(writer, noise(8), name="c8")
+    expected = _answers(writer)
+    writer.close()
+    assert open_store(path)._follower.tables.base.seq == expected[0]
+    assert _answers(open_store(path)) == expected
+    assert (path / "catalog-2.db").exists()
+
+
+def _keep_up(path: Path) -> None:
+    """The store is checked, and a deleted checkpoint is freed: what the catalog of version 2 has no columns for."""
+    store = open_store(path)
+    deleted = next(row.id.hex() for row in store.state().history(WORKSPACE) if row.deleted)
+    store.commit(lambda _, line: StoreChecked(seq=line.seq, time=line.time, prev=line.prev, result="damaged", found=1))
+    store.commit(lambda _, line: SpaceFreed(seq=line.seq, time=line.time, prev=line.prev, freed=(deleted,)))
+    store.close()
+
+
+def _facts(path: Path) -> tuple[set[str], int]:
+    """The packs that the catalog file has, and how many places."""
+    with sqlite3.connect(catalogs(path)[-1]) as connection:
+        packs = {id for (id,) in connection.execute("SELECT id FROM packs")}
+        (places,) = connection.execute("SELECT count(*) FROM places").fetchone()
+        strays = connection.execute("SELECT 1 FROM places WHERE pack NOT IN (SELECT number FROM packs)").fetchall()
+    connection.close()
+    assert strays == []
+    return packs, places
+
+
+def test_packs_that_were_removed_leave_the_file_and_come_back_when_they_are_taken_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casnap.store.follower.LONG_TAIL", 0)
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 1000)
+    path = tmp_path / "store"
+    store = make_store(path)
+    for number in range(9):
+        commit_chunks(store, noise(number))
+    before, places = _facts(path)
+    assert (len(before), places) == (3, 9)
+    whole, shortened, kept = sorted(before)
+    cuts = (PackCut(whole, 0), PackCut(shortened, _second_commit(store, shortened)))
+    store.commit(lambda _, line: SpaceFreed(seq=line.seq, time=line.time, prev=line.prev, cuts=cuts))
+    packs, left = _facts(path)
+    assert packs == {shortened, kept}
+    assert left == 9 - 3 - 2
+    assert len(store.present(chunk(noise(number)) for number in range(9))) == left
+    assert _answers(open_store(path)) == _answers(store)
+    commit_chunks(store, noise("another"))  # it finds the files as they were, and takes what is in them
+    assert _facts(path)[0] >= before
+    assert len(store.present(chunk(noise(number)) for number in range(9))) == 9
+    assert _answers(open_store(path)) == _answers(store)
+
+
+def _second_commit(store: Store, pack: str) -> int:
+    """Where in a pack the second commit to it began."""
+    return sorted(
+        written.start
+        for operation in store.operations()
+        for written in getattr(operation, "packs", ())
+        if written.pack == pack
+    )[1]
 
 
 def test_a_catalog_that_is_damaged_while_it_is_in_use_changes_no_answer(path: Path) -> None:
