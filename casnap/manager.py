@@ -158,7 +158,7 @@ class CheckpointManager:
             return undelete(context, workspace, resolve(context, workspace, _revision(rev), deleted=True))
 
     def clean(self, keep: int = DEFAULT_KEEP) -> CleanupReport:
-        """Delete all but the newest ``keep`` checkpoints; head and pinned ones stay beside these."""
+        """Delete all but the newest ``keep`` checkpoints; head and pinned ones stay also where they are older."""
         with self._lock:
             context, workspace = self._find()
             return cleanup(context, workspace, rule_of(context, workspace, keep))

@@ -24,7 +24,7 @@ NO_RULE = "no rule is set"
 def command(session: Session, keep: int | None, age: str | None, dry_run: bool, yes: bool) -> int:
     """Delete old checkpoints: those beyond the newest N, those older than AGE, or with both what is both.
 
-    Head and pinned ones stay, beside the N. Safety checkpoints go when they are older than the oldest that
+    Head and pinned ones stay also where they are older. Safety checkpoints go when they are older than the oldest that
     stays. Names do not protect, pins do. The last checkpoint that holds anything always stays. `casnap undelete`
     brings one back. Other names: clean, prune.
     """
@@ -78,9 +78,8 @@ def _what_stays(rule: Rule) -> str:
     if not rule.words:
         return f"{NO_RULE}: nothing goes"
     kinds = ["head", "pinned ones", *(["named ones"] if rule.keep_named else []), "what undo leads to"]
-    kinds += [f"the newest {quantity(rule.keep, 'other')}"] if rule.keep else []
-    kinds += (
-        [] if rule.older_than_ns is None else [f"the newest and those not older than {age_text(rule.older_than_ns)}"]
-    )
+    newest = max(rule.keep or 0, 0 if rule.older_than_ns is None else 1)
+    kinds += [f"the newest {newest}" if newest > 1 else "the newest"] if newest else []
+    kinds += [] if rule.older_than_ns is None else [f"those not older than {age_text(rule.older_than_ns)}"]
     names = "" if rule.keep_named else "; names do not protect"
     return f"{rule.words}: what stays is {', '.join(kinds)}{names}"

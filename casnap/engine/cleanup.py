@@ -33,7 +33,8 @@ NAMES_DO_NOT_PROTECT = "names do not protect: pin with casnap pin NAME, or set r
 class Rule:
     """What goes: checkpoints beyond the newest ``keep``, those older than ``older_than_ns``, or what is both.
 
-    Head and pinned ones stay, and count beside ``keep``; with ``keep_named`` those that were given a name too.
+    Head and pinned ones count among the newest where they are, and stay also where they are older; with
+    ``keep_named`` so do those that were given a name.
     """
 
     keep: int | None
@@ -111,11 +112,8 @@ def chosen_by(
     """
     rows = [row for row in state.history(workspace.id) if not row.deleted]
     steps = sorted((row for row in rows if not row.safety), key=lambda row: row.step, reverse=True)
-    needed = _needed(workspace) | spared
-    gone = {row.id: row for row in steps if _may_go(rule, workspace, needed, row)}
-    free = list(gone)
-    if rule.keep is not None:
-        gone = {id: gone[id] for id in free[rule.keep :]}
+    needed = led_to(workspace) | spared
+    gone = {row.id: row for row in steps[rule.keep or 0 :] if _may_go(rule, workspace, needed, row)}
     if rule.older_than_ns is not None:
         gone = {id: row for id, row in gone.items() if row is not steps[0] and now - row.time > rule.older_than_ns}
     if rule.keep is None and rule.older_than_ns is None:
@@ -130,7 +128,7 @@ def _may_go(rule: Rule, workspace: WorkspaceRow, needed: set[bytes], row: Checkp
     return not (row.pinned or row.id == workspace.head or row.id in needed or (rule.keep_named and named))
 
 
-def _needed(workspace: WorkspaceRow) -> set[bytes]:
+def led_to(workspace: WorkspaceRow) -> set[bytes]:
     """What undo and recover lead to."""
     needed = {workspace.undo.safety, workspace.undo.head} if workspace.undo else set()
     for begun in workspace.open:

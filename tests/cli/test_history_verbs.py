@@ -177,28 +177,30 @@ def test_what_was_deleted_under_a_name_that_moved_on_comes_back_without_it(histo
 
 
 def test_cleanup_says_what_it_does_and_a_dry_run_says_the_same(history: Path, call: Call) -> None:
-    ahead = call("cleanup", "--keep", "1", "--dry-run", "--json", cwd=history, check=0).json()
+    ahead = call("cleanup", "--keep", "2", "--dry-run", "--json", cwd=history, check=0).json()
     assert ([one["name"] for one in ahead["deleted"]], ahead["kept"], ahead["dry_run"]) == (["c1"], 2, True)
-    assert "1 checkpoint would go (keep 1), 2 kept" in call("prune", "--keep=1", "--dry-run", cwd=history).stderr
+    assert "1 checkpoint would go (keep 2), 2 kept" in call("prune", "--keep=2", "--dry-run", cwd=history).stderr
     assert names(call, history) == [(3, "c3"), (2, "c2"), (1, "c1")]
-    done = call("clean", "--keep", "1", cwd=history, check=0)
+    done = call("clean", "--keep", "2", cwd=history, check=0)
     assert re.fullmatch(r"deleted step=1 name=c1 id=\w{12}\n", done.stdout)
-    assert done.stderr.endswith("1 checkpoint deleted (keep 1), 2 kept\n")
+    assert done.stderr.endswith("1 checkpoint deleted (keep 2), 2 kept\n")
     assert call("undelete", "c1", "--json", cwd=history, check=0).json()["checkpoint"]["name"] == "c1"
 
 
 def test_case_042_cleanup_says_what_goes_and_why_and_what_protects(history: Path, call: Call) -> None:
     note = "note: names do not protect: pin with casnap pin NAME, or set retention.keep_named\n"
-    stays = "keep 1: what stays is head, pinned ones, what undo leads to, the newest 1 other; names do not protect\n"
+    stays = "keep 1: what stays is head, pinned ones, what undo leads to, the newest; names do not protect\n"
     for more in (("--dry-run",), ()):
         told = call("cleanup", "--keep", "1", *more, cwd=history, check=0).stderr
         assert (told.count(note), told.count(stays)) == (1, 1)
     call("undelete", "1", cwd=history, check=0)
+    told = call("cleanup", "--keep", "2", "--older-than", "2w", "--dry-run", cwd=history, check=0).stderr
+    assert "what undo leads to, the newest 2, those not older than 2w; names do not protect\n" in told
     call("rename", "1", "again", cwd=history, check=0)
     call("config", "set", "retention.keep_named", "true", cwd=history, check=0)
     told = call("cleanup", "--keep", "0", "--older-than", "2w", cwd=history, check=0)
     assert "names do not protect" not in told.stderr
-    assert "head, pinned ones, named ones, what undo leads to, the newest and those not older than 2w" in told.stderr
+    assert "head, pinned ones, named ones, what undo leads to, the newest, those not older than 2w" in told.stderr
     call("config", "set", "retention.keep", "none", cwd=history, check=0)
     assert "no rule is set: nothing goes\n" in call("cleanup", cwd=history, check=0).stderr
 
@@ -211,16 +213,16 @@ def test_cleanup_says_which_checkpoint_it_spares(protected: Path, call: Call) ->
         call("checkpoint", cwd=protected, check=0)
     note = f"c1 {full[:12]} stays: without it only empty checkpoints would be left"
     told = call("cleanup", "--keep", "1", "--dry-run", "--json", cwd=protected, check=0).json()
-    assert ([one["step"] for one in told["deleted"]], told["notes"]) == ([3, 2], [note])
+    assert ([one["step"] for one in told["deleted"]], told["notes"]) == ([4, 3, 2], [note])
     assert f"note: {note}\n" in call("cleanup", "--keep", "1", cwd=protected, check=0).stderr
-    assert [step for step, _ in names(call, protected)] == [5, 4, 1]
+    assert [step for step, _ in names(call, protected)] == [5, 1]
 
 
 def test_cleanup_alone_keeps_twenty(workspace: Path, call: Call) -> None:
     for _ in range(22):
         call("checkpoint", cwd=workspace, check=0)
     done = call("cleanup", "--json", cwd=workspace, check=0).json()
-    assert ([one["step"] for one in done["deleted"]], done["kept"], done["rule"]) == ([1], 21, "keep 20")
+    assert ([one["step"] for one in done["deleted"]], done["kept"], done["rule"]) == ([2, 1], 20, "keep 20")
     assert call("cleanup", "--older-than", "1d", "--json", cwd=workspace, check=0).json()["deleted"] == []
 
 
@@ -474,6 +476,14 @@ def test_every_operation_has_words(kind: type, monkeypatch: pytest.MonkeyPatch, 
         "begin": 1,
         "result": "done",
         "values": {"retention.keep": "3", "git": ""},
+        "freed": ("6" * 64,),
+        "cuts": (PackCut("7" * 32, 64),),
+        "found": 2,
+        "healed": 3,
+        "lost": 4,
+        "before": "8" * 64,
+        "pattern": "*.key",
+        "replaced": (("9" * 64, "a" * 64),),
     }
     wanted = {name: value for name, value in facts.items() if name in kind.__struct_fields__}  # type: ignore[attr-defined]
     one = kind(seq=9, time=0, prev="", **wanted)

@@ -227,8 +227,8 @@ class History:
         for _, safety, target, undo in self.open:
             needed |= {safety, target, *undo}
         steps = [point for point in reversed(self.points.values()) if point.step and not point.deleted]
-        gone, newer = set(), 0
-        for point in steps:
+        gone = set()
+        for newer, point in enumerate(steps):
             if point.pinned or point.id == self.head or point.id in needed or (keep_named and point.name):
                 continue
             reasons = []
@@ -238,7 +238,6 @@ class History:
                 reasons.append(point is not steps[0] and self.clock.time - point.time > age)
             if reasons and all(reasons):
                 gone.add(point.id)
-            newer += 1
         kept = [point.id for point in steps if point.id not in gone]
         order = list(self.points)
         for point in self.live():

@@ -47,24 +47,44 @@ def make(manager: CheckpointManager, workspace: Path, *names: str | None) -> Non
         manager.create(name)
 
 
-def test_head_and_pinned_ones_stay_beside_those_that_are_kept(workspace: Path, manager: CheckpointManager) -> None:
+def test_the_newest_that_are_kept_are_all_that_stay(workspace: Path, manager: CheckpointManager) -> None:
+    make(manager, workspace, *[None] * 10)
+    report = manager.clean(keep=3)
+    assert [checkpoint.step for checkpoint in report.deleted] == [7, 6, 5, 4, 3, 2, 1]
+    assert (report.kept, steps(manager)) == (3, [10, 9, 8])
+
+
+def test_head_and_pinned_ones_count_among_the_newest_and_stay_also_where_they_are_older(
+    workspace: Path, manager: CheckpointManager
+) -> None:
     make(manager, workspace, None)
-    manager.create("pinned", pin=True)
-    make(manager, workspace, *[None] * 4)
-    report = manager.clean(keep=2)
-    assert [checkpoint.step for checkpoint in report.deleted] == [3, 1]
-    assert (report.kept, report.dry_run, report.rule) == (4, False, "keep 2")
-    assert steps(manager) == [6, 5, 4, 2]
-    assert manager.clean(keep=0).kept == 2
-    assert steps(manager) == [6, 2]
+    manager.create("old", pin=True)
+    make(manager, workspace, None, None)
+    manager.create("young", pin=True)
+    make(manager, workspace, None)
+    report = manager.clean(keep=2)  # head and the younger pinned one are the two
+    assert [checkpoint.step for checkpoint in report.deleted] == [4, 3, 1]
+    assert (report.kept, report.dry_run, report.rule) == (3, False, "keep 2")
+    assert steps(manager) == [6, 5, 2]
+    make(manager, workspace, None, None, None)
+    manager.rollback(6)  # now head is older than the newest two
+    assert [checkpoint.step for checkpoint in manager.clean(keep=2).deleted] == [7]
+    assert steps(manager) == [9, 8, 6, 5, 2]
+    assert manager.clean(keep=0).kept == 4
+    assert steps(manager) == [9, 6, 5, 2]  # undo leads to 9
 
 
-def test_what_undo_leads_to_stays_and_counts_beside_them_too(workspace: Path, manager: CheckpointManager) -> None:
+def test_what_undo_leads_to_counts_among_the_newest_and_stays_also_where_it_is_older(
+    workspace: Path, manager: CheckpointManager
+) -> None:
     make(manager, workspace, "c1", "c2", "c3", "c4")
     here = snapshot(workspace)
     assert manager.rollback("c1").safety == manager.show("c4")
-    manager.clean(keep=0)
+    manager.clean(keep=1)
     assert steps(manager) == [4, 1]  # c1 is head, and c4 equals the tree from before: it serves as the way back
+    make(manager, workspace, "c5", "c6")
+    manager.clean(keep=1)
+    assert steps(manager) == [6, 4]
     manager.undo()
     assert snapshot(workspace) == here
     assert manager.show().name == "c4"
@@ -81,7 +101,13 @@ def test_safety_checkpoints_go_with_what_is_newer_than_they(workspace: Path, man
     make(manager, workspace, "c3", "c4")
     first, second, third = (found for found in reversed(manager.list(safety=True)) if found.safety)
     report = manager.clean(keep=1)
-    assert [checkpoint.id for checkpoint in report.deleted] == [second.id, first.id, deleted_id(manager, 1)]
+    assert [checkpoint.id for checkpoint in report.deleted] == [
+        deleted_id(manager, 3),
+        second.id,
+        first.id,
+        deleted_id(manager, 1),
+    ]
+    assert steps(manager) == [4, 2]  # undo leads to c2 as head, and to what is newer than c2
     assert [found.id for found in manager.list(safety=True) if found.safety] == [third.id]
     manager.undo()
     assert (workspace / "f").read_text() == "dirtiest"
@@ -96,7 +122,7 @@ def test_the_way_back_stays_also_when_all_that_is_older_was_deleted(
     assert safety is not None
     make(manager, workspace, "c2", "c3", "c4")
     manager.delete("c1")
-    assert [checkpoint.step for checkpoint in manager.clean(keep=1).deleted] == [2]
+    assert [checkpoint.step for checkpoint in manager.clean(keep=1).deleted] == [3, 2]
     manager.undo()
     assert (workspace / "f").read_text() == "dirty"
 
@@ -132,8 +158,11 @@ def test_age_alone_acts_alone_and_the_newest_stays_whatever_its_clock(
     report = cleanup(later, here, rule_of(later, here, older_than_ns=9 * DAY), dry_run=True)
     assert [checkpoint.step for checkpoint in report.deleted] == [2]  # c1 is head, undo leads to c3, which is newest
     assert cleanup(later, here, rule_of(later, here, older_than_ns=11 * DAY), dry_run=True).deleted == ()
-    both = rule_of(later, here, keep=1, older_than_ns=9 * DAY)
-    assert (both.words, cleanup(later, here, both, dry_run=True).deleted) == ("keep 1 and older than 9d", ())
+    both = rule_of(later, here, keep=2, older_than_ns=9 * DAY)
+    assert (both.words, cleanup(later, here, both, dry_run=True).deleted) == ("keep 2 and older than 9d", ())
+    for days, gone in ((9, [2]), (11, [])):  # beyond the newest are c2 and head
+        both = rule_of(later, here, keep=1, older_than_ns=days * DAY)
+        assert [checkpoint.step for checkpoint in cleanup(later, here, both, dry_run=True).deleted] == gone
     make(manager, workspace, "c4")
     earlier = replace(context, clock=Shifted(-10 * DAY))
     assert cleanup(earlier, here, rule_of(earlier, here, older_than_ns=0), dry_run=True).deleted == ()
@@ -211,10 +240,10 @@ def test_a_cleanup_of_more_than_a_line_can_hold_takes_several(
         parent = a_row(context, here, step, parent)
     before = context.store.state().seq
     report = cleanup(context, here, Rule(10, None))
-    assert [checkpoint.step for checkpoint in report.deleted] == list(range(110, 0, -1))
+    assert [checkpoint.step for checkpoint in report.deleted] == list(range(111, 0, -1))
     assert all(checkpoint.deleted and checkpoint.parent is None for checkpoint in report.deleted)
     lines = [operation for operation in context.store.operations() if operation.seq > before]
-    assert [len(operation.ids) for operation in lines if isinstance(operation, CheckpointsDeleted)] == [50, 50, 10]
+    assert [len(operation.ids) for operation in lines if isinstance(operation, CheckpointsDeleted)] == [50, 50, 11]
     order = [id for operation in lines for id in operation.ids]  # type: ignore[union-attr]
     assert order == [checkpoint.id for checkpoint in reversed(report.deleted)]
 
@@ -254,11 +283,11 @@ def test_case_042_auto_prune_manual(
     make(manager, workspace, "before-refactor", *[None] * 50)
     ahead = cleanup(context, here, Rule(5, None), dry_run=True)
     assert [checkpoint.name for checkpoint in ahead.deleted][-2:] == ["before-refactor", "c1"]
-    assert (len(ahead.deleted), ahead.kept) == (46, 6)
+    assert (len(ahead.deleted), ahead.kept) == (47, 5)
     assert ahead.notes == ("names do not protect: pin with casnap pin NAME, or set retention.keep_named",)
     named = cleanup(context, here, Rule(5, None, keep_named=True), dry_run=True)
-    assert [checkpoint.step for checkpoint in named.deleted] == list(range(46, 2, -1))
-    assert named.notes == ()
+    assert [checkpoint.step for checkpoint in named.deleted] == list(range(47, 2, -1))
+    assert (named.kept, named.notes) == (7, ())
     context = replace(context, policy=Policy(retention=Retention(keep=5)), policies=None)
     done = cleanup(context, here, rule_of(context, here))
     assert [checkpoint.id for checkpoint in done.deleted] == [checkpoint.id for checkpoint in ahead.deleted]
@@ -276,14 +305,14 @@ def test_a_run_of_empty_trees_never_pushes_out_the_last_full_checkpoint(
         manager.create()
     full = manager.show("fuller")
     report = manager.clean(keep=3)
-    assert [checkpoint.step for checkpoint in report.deleted] == [6, 5, 4, 3, 1]
-    assert (report.kept, steps(manager)) == (5, [10, 9, 8, 7, 2])
+    assert [checkpoint.step for checkpoint in report.deleted] == [7, 6, 5, 4, 3, 1]
+    assert (report.kept, steps(manager)) == (4, [10, 9, 8, 2])
     assert report.notes[0] == f"fuller {full.id[:12]} stays: without it only empty checkpoints would be left"
     assert manager.clean(keep=3).deleted == ()
     manager.rollback("fuller")
     assert snapshot(workspace) == here
     make(manager, workspace, None)
-    assert [checkpoint.step for checkpoint in manager.clean(keep=0).deleted] == [9, 8, 7, 2]  # undo leads to 10
+    assert [checkpoint.step for checkpoint in manager.clean(keep=0).deleted] == [9, 8, 2]  # undo leads to 10
 
 
 def test_what_was_left_out_by_a_rule_does_not_make_a_checkpoint_full(
@@ -327,7 +356,7 @@ def test_a_damaged_checkpoint_counts_as_full(
     for step in (2, 3, 4):
         parent = a_row(context, here, step, parent)  # none of them has an object
     report = cleanup(context, here, Rule(1, None), dry_run=True)
-    assert ([one.step for one in report.deleted], report.notes[1:]) == ([2, 1], ())
+    assert ([one.step for one in report.deleted], report.notes[1:]) == ([3, 2, 1], ())
     assert report.notes == (NAMES_DO_NOT_PROTECT,)  # c1, which is empty
 
 
@@ -343,7 +372,7 @@ def test_one_look_is_enough_where_the_newest_holds_something(
         "casnap.engine.cleanup.load_object", lambda context, id: (looks.append(id), load_object(context, id))[1]
     )
     context, here = engine
-    assert len(cleanup(context, here, Rule(1, None)).deleted) == 8
+    assert len(cleanup(context, here, Rule(1, None)).deleted) == 9
     assert [id.hex() for id in looks] == [manager.show().id]
 
 
@@ -437,4 +466,4 @@ def test_a_checkpoint_cleans_up_after_itself_where_that_is_configured(
     monkeypatch.setenv("CASNAP_RETENTION_AUTO", "true")
     with CheckpointManager(workspace) as manager:
         manager.create("c5")
-        assert [one.name for one in manager.list()] == ["c5", "c4", "c3"]
+        assert [one.name for one in manager.list()] == ["c5", "c4"]
