@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from casnap.engine.context import Context
@@ -49,7 +50,7 @@ def log(context: Context, workspace: WorkspaceInfo | None = None, *, limit: int 
 
 
 def _entry(operation: AnyOperation, id: str, path: bytes) -> LogEntry:
-    facts = {key: value for key, value in asdict(operation).items() if key not in _HIDDEN}
+    facts = {key: to_builtins(value) for key, value in asdict(operation).items() if key not in _HIDDEN}
     if isinstance(operation, StoreCreated):
         facts = {}
     return LogEntry(

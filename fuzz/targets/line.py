@@ -11,16 +11,21 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointsDeleted,
     CheckpointUndeleted,
+    PackCut,
     PackRange,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
+    SpaceFreed,
+    StoreChecked,
     StoreCreated,
+    StoreRepaired,
     Verified,
     WorkspaceForgotten,
     WorkspaceRegistered,
 )
 from fuzz.law import Target, encodes_to_itself
-from fuzz.targets.samples import HEX, WORKSPACE
+from fuzz.targets.samples import HEX, OTHER_ID, WORKSPACE
 
 
 def _encode(decoded: tuple[AnyOperation, str]) -> bytes:
@@ -59,6 +64,12 @@ def _operations() -> tuple[AnyOperation, ...]:
         CheckpointUndeleted(seq=7, time=7, prev=HEX, workspace=WORKSPACE, id=HEX, name="back", version="1.0"),
         Verified(seq=8, time=-8, prev=HEX, workspace=WORKSPACE, id=HEX, result="equal"),
         WorkspaceForgotten(seq=9, time=9, prev=HEX, workspace=WORKSPACE, drop=True),
+        SpaceFreed(seq=10, time=10, prev=HEX, freed=(HEX,), cuts=(PackCut(WORKSPACE, 4096),), packs=(written,)),
+        StoreChecked(seq=11, time=11, prev=HEX, result="damaged", read_data=True, found=2),
+        StoreRepaired(seq=12, time=12, prev=HEX, healed=2, lost=1, before=HEX, packs=(written,)),
+        PathsExpunged(
+            seq=13, time=13, prev=HEX, workspace=WORKSPACE, pattern="*.key", replaced=((HEX, OTHER_ID.hex()),)
+        ),
     )
 
 

@@ -18,7 +18,7 @@ import pytest
 from blake3 import blake3
 
 from casnap.engine.log import log
-from casnap.model.operation import AnyOperation, StoreCreated
+from casnap.model.operation import AnyOperation, PackCut, StoreCreated
 from casnap.settings import load_settings, open_context
 from support.cli import Result, environment
 

@@ -18,10 +18,15 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointsDeleted,
     CheckpointUndeleted,
+    PackCut,
     PackRange,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
+    SpaceFreed,
+    StoreChecked,
     StoreCreated,
+    StoreRepaired,
     Verified,
     WorkspaceForgotten,
     WorkspaceRegistered,
@@ -40,6 +45,10 @@ PACKS = st.builds(
     st.integers(0, 1000),
     st.integers(1, 1000),
 )
+WRITTEN = st.lists(PACKS, max_size=2).map(tuple)
+CUTS = st.builds(
+    lambda pack, length: PackCut(pack.hex(), 8 * length), st.binary(min_size=16, max_size=16), st.integers(0, 1 << 29)
+)
 CHAIN: dict[str, Any] = {
     "seq": st.integers(2, (1 << 63) - 1),
     "time": INT64,
@@ -51,12 +60,13 @@ MADE: dict[str, Any] = {
     "counts": st.tuples(COUNTS, COUNTS, COUNTS),
     "skipped": COUNTS,
     "new_bytes": COUNTS,
-    "packs": st.lists(PACKS, max_size=2).map(tuple),
+    "packs": WRITTEN,
 }
 HERE = CHAIN | {"workspace": WORDS}
 PATHS = st.lists(NAMES, max_size=3).map(lambda names: escape(b"/".join(names)))
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(st.none() | st.booleans() | INT64 | FLOATS | WORDS, st.lists, max_leaves=4)
+PAIRS = st.lists(HASHES, unique=True, max_size=6).map(lambda ids: tuple(zip(ids[::2], ids[1::2], strict=False)))
 RESULTS = st.sampled_from(["done", "partial", "failed"])
 
 OPERATIONS: st.SearchStrategy[AnyOperation] = st.one_of(
@@ -92,6 +102,23 @@ OPERATIONS: st.SearchStrategy[AnyOperation] = st.one_of(
     st.builds(CheckpointsDeleted, **HERE, ids=st.lists(HASHES, min_size=1, max_size=3).map(tuple)),
     st.builds(CheckpointUndeleted, **HERE, id=HASHES, name=st.just("") | WORDS),
     st.builds(Verified, **HERE, id=HASHES, result=st.sampled_from(["equal", "differs"])),
+    st.builds(
+        SpaceFreed,
+        **CHAIN,
+        freed=st.lists(HASHES, max_size=3).map(tuple),
+        cuts=st.lists(CUTS, max_size=3).map(tuple),
+        automatic=st.booleans(),
+        packs=WRITTEN,
+    ),
+    st.builds(
+        StoreChecked,
+        **CHAIN,
+        result=st.sampled_from(["clean", "damaged"]),
+        read_data=st.booleans(),
+        found=COUNTS,
+    ),
+    st.builds(StoreRepaired, **CHAIN, healed=COUNTS, lost=COUNTS, before=MAYBE, packs=WRITTEN),
+    st.builds(PathsExpunged, **HERE, pattern=WORDS, replaced=PAIRS, packs=WRITTEN),
 )
 
 

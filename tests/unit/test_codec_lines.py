@@ -17,10 +17,15 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointsDeleted,
     CheckpointUndeleted,
+    PackCut,
     PackRange,
+    PathsExpunged,
     RollbackBegun,
     RollbackEnded,
+    SpaceFreed,
+    StoreChecked,
     StoreCreated,
+    StoreRepaired,
     Verified,
     WorkspaceForgotten,
     WorkspaceRegistered,
@@ -41,8 +46,13 @@ GOOD: list[AnyOperation] = [
     CheckpointsDeleted(**HERE, ids=(A, B)),
     CheckpointUndeleted(**HERE, id=A),
     Verified(**HERE, id=A, result="equal"),
+    SpaceFreed(**CHAIN, freed=(A, B), cuts=(PackCut("0" * 32, 64), PackCut("1" * 32, 0)), packs=(RANGE,)),
+    StoreChecked(**CHAIN, result="clean"),
+    StoreRepaired(**CHAIN, healed=3, lost=1, before=A, packs=(RANGE,)),
+    PathsExpunged(**HERE, pattern="*.key", replaced=((A, B), ("c" * 64, "d" * 64)), packs=(RANGE,)),
 ]
-CREATED, REGISTERED, FORGOTTEN, MADE, BEGUN, ENDED, DELETED, UNDELETED, VERIFIED = GOOD
+CREATED, REGISTERED, FORGOTTEN, MADE, BEGUN, ENDED, DELETED, UNDELETED, VERIFIED = GOOD[:9]
+FREED, CHECKED, REPAIRED, EXPUNGED = GOOD[9:]
 
 
 def sealed(body: str) -> bytes:
@@ -85,10 +95,12 @@ def test_an_unknown_operation_under_a_right_hash_is_too_new() -> None:
         decode_line(sealed(f'{{"op":"teleport","seq":7,"time":1,"prev":"{B}","to":[1,{{}}]'))
 
 
-@pytest.mark.parametrize("operation", [ENDED, VERIFIED], ids=["rollback-end", "verify"])
+@pytest.mark.parametrize("operation", [ENDED, VERIFIED, CHECKED], ids=["rollback-end", "verify", "check"])
 def test_an_unknown_result_under_a_right_hash_is_too_new(operation: AnyOperation) -> None:
     line = encode_line(operation)[0].decode()
-    body = line[: line.rindex(',"hash"')].replace('"done"', '"sideways"').replace('"equal"', '"sideways"')
+    body = line[: line.rindex(',"hash"')]
+    for known in ("done", "equal", "clean"):
+        body = body.replace(f'"{known}"', '"sideways"')
     with pytest.raises(TooNew, match="newer format's result"):
         decode_line(sealed(body))
     with pytest.raises(ValueError, match="result"):
@@ -139,6 +151,12 @@ def test_a_line_is_at_most_one_mebibyte_long_for_writers_and_readers() -> None:
         decode_line(sealed('{"op":"delete","x":"' + "y" * MAX_LINE + '"'))
 
 
+def test_a_line_of_an_expunge_holds_5000_checkpoints_with_room_for_long_patterns() -> None:
+    pairs = tuple((f"{number:064x}", f"{number + 10_000:064x}") for number in range(1, 5001))
+    longest = PathsExpunged(**HERE, pattern="x" * 300_000, replaced=pairs, packs=(RANGE,) * 100)
+    assert decode_line(encode_line(longest)[0])[0] == longest
+
+
 def test_a_path_reads_the_same_whatever_its_writer_held_printable() -> None:
     # U+1FAE9 is printable since Unicode 16 only: older writers escape it, newer ones do not.
     for path in ("/\U0001fae9", "/\\xf0\\x9f\\xab\\xa9"):
@@ -186,6 +204,25 @@ FAULTS: dict[str, tuple[AnyOperation, dict[str, Any]]] = {
     "deleted too short": (DELETED, {"ids": (A, "ab")}),
     "undeleted too short": (UNDELETED, {"id": "ab"}),
     "verified too short": (VERIFIED, {"id": "ab"}),
+    "freed too short": (FREED, {"freed": (A, "ab")}),
+    "cut of no pack": (FREED, {"cuts": (PackCut("../x", 64),)}),
+    "negative cut": (FREED, {"cuts": (PackCut("0" * 32, -8),)}),
+    "odd cut": (FREED, {"cuts": (PackCut("0" * 32, 68),)}),
+    "cut beyond any pack": (FREED, {"cuts": (PackCut("0" * 32, (1 << 32) + 8),)}),
+    "range of a gc": (FREED, {"packs": (PackRange("../x", 64, 168, 120),)}),
+    "negative faults": (CHECKED, {"found": -1}),
+    "negative healed": (REPAIRED, {"healed": -1}),
+    "lost too high": (REPAIRED, {"lost": HUGE}),
+    "before too short": (REPAIRED, {"before": "ab"}),
+    "range of a repair": (REPAIRED, {"packs": (PackRange("0" * 32, 64, 168, 168),)}),
+    "expunge of no workspace": (EXPUNGED, {"workspace": ""}),
+    "expunged too short": (EXPUNGED, {"replaced": ((A, "ab"),)}),
+    "nothing took its place": (EXPUNGED, {"replaced": ((A, ""),)}),
+    "replaced twice": (EXPUNGED, {"replaced": ((A, B), (A, "c" * 64))}),
+    "one for two": (EXPUNGED, {"replaced": ((A, B), ("c" * 64, B))}),
+    "replaced by itself": (EXPUNGED, {"replaced": ((A, A),)}),
+    "a chain": (EXPUNGED, {"replaced": ((A, B), (B, "c" * 64))}),
+    "range of an expunge": (EXPUNGED, {"packs": (PackRange("0" * 32, 64, 170, 120),)}),
 }
 
 
