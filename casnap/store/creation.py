@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,6 +25,8 @@ from casnap.store.oplog import Oplog
 from casnap.store.readme import readme
 from casnap.store.rows import START
 from casnap.store.space import reserve_size
+
+CHECK = "run `casnap check` to see what is lost, and with --repair to mend it"
 
 
 def check_owner(root: Path, *, explicit: bool) -> Owner | None:
@@ -65,6 +69,8 @@ def read_format(layout: Layout) -> Format:
         return decode_format(layout.format.read_bytes(), str(layout.format))
     except FileNotFoundError:
         damage: Damage | NoStore = _no_store(layout.root)
+        if layout.pack_ids():  # a creation that was killed has left none
+            damage = Damage(f"cannot open store {layout.root}: its format file is gone")
     except OSError as error:
         raise failed("read", layout.format, error) from error
     except Damage as error:
@@ -77,6 +83,16 @@ def read_format(layout: Layout) -> Format:
     if not isinstance(operation, StoreCreated):
         raise damage
     return decode_format(msgspec.json.encode(operation.format), str(layout.root))
+
+
+@contextlib.contextmanager
+def mendable() -> Iterator[None]:
+    """Damage of the store as a whole says how it can be mended."""
+    try:
+        yield
+    except Damage as damage:
+        damage.hint = damage.hint or CHECK
+        raise
 
 
 def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool, user: str = "") -> None:

@@ -96,10 +96,13 @@ class Store:
         """
         layout = Layout(path)
         owner = creation.check_owner(path, explicit=explicit)
-        store_format = creation.read_format(layout)
-        obstacle = store_format.obstacle or media.obstacle(path, layout.format)
-        store = cls(layout, store_format, owner, obstacle, clock, policy)
-        store._follower.load()
+        with creation.mendable():
+            store_format = creation.read_format(layout)
+            obstacle = store_format.obstacle or media.obstacle(path, layout.format)
+            store = cls(layout, store_format, owner, obstacle, clock, policy)
+            store._follower.load()
+            if not store._state.seq:  # its first line was written before its format file
+                raise Damage(f"cannot open store {path}: its operation log is gone")
         if store.writable and store._follower.lacks_catalog:
             store._make_catalog()
         return store
@@ -172,6 +175,7 @@ class Store:
         require_collectable(self.format, self.path)
         if not dry:
             self._check_writable()
+        self._follower.catch_up()
         return Collection(self.parts, self, self.space, dry=dry)
 
     def sweep(self) -> int:
@@ -275,7 +279,7 @@ class Store:
         if (seq := self._follower.forgotten_line) is not None:
             raise Damage(
                 f"cannot write to store {self.path}: operation {seq} is damaged in its operation log",
-                hint="restore the oplog directory from a copy, or give that operation up by moving catalog-*.db away",
+                hint=creation.CHECK,
             )
         self._oplog.settle()
         self._oplog.repair()

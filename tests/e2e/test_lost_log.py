@@ -20,10 +20,25 @@ def workspace(tmp_path: Path) -> Path:
     return directory
 
 
-def test_a_catalog_that_is_ahead_of_a_lost_log_is_set_aside_and_that_is_said(workspace: Path, home: Path) -> None:
+@pytest.mark.parametrize("emptied", [False, True])
+def test_a_store_whose_log_is_gone_is_damaged_and_not_new(workspace: Path, home: Path, emptied: bool) -> None:
     shutil.rmtree(home / "store" / "oplog")
-    (home / "store" / "oplog").mkdir(mode=0o700)
-    assert "set aside" in run("list", "--all").stderr
+    if emptied:
+        (home / "store" / "oplog").mkdir(mode=0o700)
+    for args in (("list", "--all"), ("checkpoint", "-w", workspace), ("status",), ("rollback", "-w", workspace)):
+        refused = run(*args, check=15)
+        assert "its operation log is gone" in refused.stderr
+        assert "casnap check" in refused.stderr
+    assert len(list((home / "store" / "packs").iterdir())) == 1
+
+
+def test_packs_without_a_format_file_and_a_log_are_no_new_store(workspace: Path, home: Path) -> None:
+    shutil.rmtree(home / "store" / "oplog")
+    for path in (*(home / "store").glob("catalog-*"), home / "store" / "casnap-store.json"):
+        path.unlink()
+    refused = run("checkpoint", "-w", workspace, check=15)
+    assert "casnap check" in refused.stderr
+    assert not (home / "store" / "oplog").exists()
 
 
 def test_a_last_line_that_was_cut_is_said_by_readers_and_moved_aside_by_writers(workspace: Path, home: Path) -> None:
