@@ -41,6 +41,7 @@ VERBS = {
     "cat": "Write a file of a checkpoint to standard output.",
     "manifest": "Sums of all files of a checkpoint.",
     "log": "What was done, newest first.",
+    "du": "What takes the space.",
     "workspace": "List, move or look for protected directories.",
     "config": "What casnap does where no option says it.",
     "import": "Checkpoints from the history of another system.",

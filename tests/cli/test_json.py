@@ -100,6 +100,8 @@ STATUS_KEYS = {
         (("manifest",), "manifest", {"checkpoint", "sum", "files"}),
         (("log",), "log", {"operations"}),
         (("log", "--graph"), "log", {"graph"}),
+        (("du",), "du", {"by", "checkpoint", "bytes", "files", "directories", "problems"}),
+        (("du", "--by", "checkpoint"), "du", {"by", "checkpoints", "stored", "deleted", "problems"}),
         (("workspace", "gone"), "workspace", {"workspaces"}),
         (("recover",), "recover", {"recovered", "failed"}),
         (("recover", "--all"), "recover", {"recovered", "failed"}),

@@ -157,6 +157,8 @@ def test_a_pipe_gets_neither_esc_nor_cr_from_any_verb(
         ("cat", "c1", "README"),
         ("log",),
         ("log", "--graph"),
+        ("du",),
+        ("du", "--by", "checkpoint"),
         ("workspace",),
         ("config",),
         ("rename", "c4", "c5"),
