@@ -58,6 +58,7 @@ class Collection:
         self._dry = dry
         self._held: dict[str, _Held] = {}
         self._arrivals: list[Arrival] = []
+        self._lengths: dict[str, int] = {}
 
     def mark(self, checkpoints: Iterable[bytes]) -> None:
         """All that these checkpoints lead to is needed. What was marked before costs little.
@@ -145,6 +146,7 @@ class Collection:
             StorageFailed: the disk refused.
         """
         ranges = self.compaction.finish()
+        self._lengths = {written.pack: written.end for written in ranges}
         if ranges and not self._dry:
             sync_directory(self._parts.layout.packs)
         return ranges
@@ -157,7 +159,7 @@ class Collection:
 
     def carry_out(self, cuts: Iterable[PackCut]) -> None:
         """What was finished is committed: cut and remove the packs that the line names."""
-        self.marks.adopt(self._arrivals)
+        self.marks.adopt(self._arrivals, self._lengths)
         self._arrivals = []
         self.compaction.confirm()
         for cut in cuts:

@@ -74,6 +74,7 @@ class Follower:
             return
         if self.is_long:
             self._rebase()
+        self.tables.index.retry()
         try:
             self._fold()
         except Damage:
@@ -198,8 +199,7 @@ class Follower:
         self._begin_with(Catalog(path))
         for operation, mark in self._oplog.lines(self.tables.mark):
             apply(self.tables, operation, mark)
-            if self.tables.index.rows > _REBUILT_AT_ONCE:
-                self._write(path)
+            if self.tables.index.rows > _REBUILT_AT_ONCE and self._write(path):
                 self._begin_with(Catalog(path))
         self._write(path)
 
@@ -223,10 +223,15 @@ class Follower:
         self._bad.clear()
         self._lost.clear()
 
-    def _write(self, path: Path) -> None:
-        """Put what is in memory into the catalog; the tables must be begun anew after that."""
+    def _write(self, path: Path) -> bool:
+        """Put what is in memory into the catalog; the tables must be begun anew after that.
+
+        False where a pack cannot be read now: a catalog must not claim to know what was not seen, so it lags.
+        """
         tables = self.tables
         tables.index.load()
+        if tables.index.unreadable:
+            return False
         changed = {table.schema: _values(table) for table in (tables.workspaces, tables.checkpoints)}
         packs, gone = _values(tables.packs), sorted(tables.packs.removed)
         self.close()  # the instant that it shows would keep the WAL from being emptied
@@ -240,6 +245,7 @@ class Follower:
                 for key, places in sorted(tables.index.added.items())
                 for place in places
             )
+        return True
 
 
 def _values(table: Table[Any, Any]) -> list[tuple[Any, ...]]:

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from casnap.codec.packs import IndexEntry
+from casnap.errors import Damage
 from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
 from casnap.model.operation import PackCut, PackRange
 from casnap.store.catalog import Catalog
@@ -27,13 +28,15 @@ def most_entries(written: PackRange) -> int:
 class Index:
     """Places of objects, by key: those of the newest lines in memory, over those of the catalog.
 
-    Index records are read when somebody first asks, so that a look at the history costs no pack.
+    Index records are read when somebody first asks, so that a look at the history costs no pack. ``unreadable`` are
+    ranges, with the seq of their lines, of which nobody can tell what is in them as long as their packs are away.
     """
 
     def __init__(self, catalog: Catalog | None, read_range: ReadRange) -> None:
         self.added: dict[ObjectKey, list[Place]] = {}
         self._catalog = catalog
         self._read_range = read_range
+        self.unreadable: list[tuple[int, PackRange]] = []
         self._waiting: list[tuple[int, PackRange]] = []
         self._cuts: dict[str, list[tuple[int, int]]] = {}
         self._loading = False
@@ -76,6 +79,10 @@ class Index:
         """At most how many rows the catalog does not have yet."""
         return self._rows + sum(most_entries(written) for _, written in self._waiting)
 
+    def retry(self) -> None:
+        """Let what could not be read be tried once more: its pack may be back."""
+        self._waiting, self.unreadable = [*self._waiting, *self.unreadable], []
+
     def load(self) -> None:
         """Read the index records of all ranges that were added."""
         if self._loading:  # a damaged record is replaced by a scan, and that looks up the bases of deltas
@@ -84,8 +91,11 @@ class Index:
         try:
             while self._waiting:
                 seq, written = self._waiting[0]
-                for entry in self._read_range(written):
-                    self._add(entry, written.pack, seq)
+                try:
+                    for entry in self._read_range(written):
+                        self._add(entry, written.pack, seq)
+                except Damage:
+                    self.unreadable.append((seq, written))
                 del self._waiting[0]
         finally:
             self._loading = False

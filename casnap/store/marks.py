@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from array import array
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from casnap.codec.packs import NO_SLOT
@@ -144,11 +144,11 @@ class Marks:
             if self._is_new(key, found):
                 yield key
 
-    def adopt(self, arrivals: Sequence[Arrival]) -> None:
-        """Take packs in that are made of copies: these are marked as what they are copies of."""
+    def adopt(self, arrivals: Sequence[Arrival], lengths: Mapping[str, int]) -> None:
+        """Take packs in, of these lengths, that are made of copies: these are marked as what they are copies of."""
         for pack, arrived in itertools.groupby(sorted(arrivals), key=lambda arrival: arrival.pack):
             records = list(arrived)
-            marks = self.packs[pack] = PackMarks(PackRow(pack, records[-1].offset + records[-1].size, len(records)))
+            marks = self.packs[pack] = PackMarks(PackRow(pack, lengths[pack], len(records)))
             for record in records:
                 marks.add(record.offset, NO_SLOT)
             marks.settle()

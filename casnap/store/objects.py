@@ -102,6 +102,7 @@ class ObjectReader:
         """What a commit wrote to a pack: from its index record, or from every record when that is damaged.
 
         Raises:
+            Damage: the pack is gone, or its disk cannot read it: what is in it cannot be known.
             TooNew: a record is of a newer format.
         """
         try:
@@ -114,14 +115,11 @@ class ObjectReader:
         return tuple(self._scanned(written))
 
     def _scanned(self, written: PackRange) -> Iterator[IndexEntry]:
-        try:
-            for record in self.files.surviving(written.pack, written.start, written.end):
-                try:
-                    yield from self.entries(written.pack, record)
-                except Damage:
-                    continue
-        except Damage:  # the pack is gone, or its disk cannot read it: what is in it cannot be known
-            return
+        for record in self.files.surviving(written.pack, written.start, written.end):
+            try:
+                yield from self.entries(written.pack, record)
+            except Damage:
+                continue
 
     def open_record(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
         """The object in a record, or in that slot of a group: its name, computed from its bytes, and these.
