@@ -106,7 +106,8 @@ def _cleaned_up(context: Context, row: WorkspaceRow, workspace: WorkspaceInfo) -
     except CasnapError as error:
         return (f"the automatic cleanup failed: {error.message}",)
     names = ", ".join(checkpoint.label for checkpoint in report.deleted)
-    return (f"automatic cleanup ({report.rule}) deleted {names}",) if names else ()
+    deleted = (f"automatic cleanup ({report.rule}) deleted {names}",) if names else ()
+    return deleted + report.notes
 
 
 def _look(

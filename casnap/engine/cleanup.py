@@ -67,6 +67,7 @@ def cleanup(context: Context, workspace: WorkspaceInfo, rule: Rule, *, dry_run: 
     """
     if dry_run:
         return _look(context, workspace, rule)
+    context.store.space.make_room()
     with workspace_lock(context, [workspace.id], "cleanup"):  # nothing that the rule looks at changes meanwhile
         ahead = _look(context, workspace, rule)
         ids = [checkpoint.id for checkpoint in reversed(ahead.deleted)]  # oldest first: cut short, it is a lesser rule

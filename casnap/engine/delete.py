@@ -33,6 +33,7 @@ def delete(context: Context, workspace: WorkspaceInfo, checkpoints: Sequence[Che
             seq=commit.seq, time=commit.time, prev=commit.prev, by=context.by, workspace=workspace.id, ids=tuple(ids)
         )
 
+    context.store.space.make_room()  # it is how space comes back: on a full disk too
     with workspace_lock(context, [workspace.id], "delete"):
         state = context.store.commit(build, last=True)
     head = workspace_row(state, workspace).head

@@ -197,6 +197,7 @@ def forget(context: Context, workspace: WorkspaceInfo, *, drop: bool = False) ->
             seq=commit.seq, time=commit.time, prev=commit.prev, by=context.by, workspace=row.id, drop=drop
         )
 
+    context.store.space.make_room()
     with workspace_lock(context, [workspace.id], "forget"):
         context.store.commit(build, last=True)
 
