@@ -38,7 +38,15 @@ from casnap.model.report import (
     WorkspaceInfo,
 )
 from casnap.model.revision import HEAD, Head, Revision, Step, normalise_name, parse_revision
-from casnap.settings import AnyPath, load_settings, open_context, paths_within, protect, resolve_workspace
+from casnap.settings import (
+    AnyPath,
+    free_space_if_due,
+    load_settings,
+    open_context,
+    paths_within,
+    protect,
+    resolve_workspace,
+)
 
 _managers: weakref.WeakSet[CheckpointManager] = weakref.WeakSet()
 
@@ -90,6 +98,7 @@ class CheckpointManager:
             report = make_checkpoint(
                 context, workspace, name=name, message=description, metadata=metadata, if_changed=if_changed, pin=pin
             )
+            free_space_if_due(self._settings, context)
             return report.checkpoint
 
     def list(self, *, limit: int | None = None, safety: bool = False) -> list[Checkpoint]:

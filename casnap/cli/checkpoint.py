@@ -77,10 +77,13 @@ def command(
         yes=yes,
     )
     if len(places) > 1:
-        return _make_several(session, places, make)
-    report = make(places[0].context, places[0].workspace)
-    _show(session, places[0].workspace, report)
-    return _status(session, report)
+        status = _make_several(session, places, make)
+    else:
+        report = make(places[0].context, places[0].workspace)
+        _show(session, places[0].workspace, report)
+        status = _status(session, report)
+    session.free_space_if_due()
+    return status
 
 
 def _make_several(session: Session, places: list[Protected], make: Callable[..., CheckpointReport]) -> int:

@@ -23,6 +23,8 @@ def command(session: Session, dry_run: bool, automatic: bool) -> int:
 
     It is about the whole store, and may run beside anything else. What `casnap undo` and `casnap recover` need stays.
     """
+    if session.options.workspaces:
+        session.workspaces()  # it is about all of them; one that does not exist is a mistake nevertheless
     report = collect(session.context(), AUTOMATIC if automatic else ASKED_FOR, dry_run=dry_run)
     if session.as_json:
         session.document("gc", None, **_fields(report))

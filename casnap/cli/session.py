@@ -218,6 +218,13 @@ class Session:
 
         return may_ask(self.settings.environ, sys.stdin, sys.stderr)
 
+    def free_space_if_due(self) -> None:
+        """Let space be freed in the background where much of it is dead."""
+        from casnap.settings import free_space_if_due
+
+        if self._context is not None:
+            free_space_if_due(self.settings, self._context)
+
     def finish(self) -> int:
         """Let everything out that was said; 0 when it got out."""
         return self.output.finish() if "output" in self.__dict__ else Output().finish()

@@ -13,6 +13,7 @@ from casnap.cli.text import block, counts_text, left_out_text, moment, problem_l
 from casnap.engine.status import status
 from casnap.errors import NoStore
 from casnap.model.report import Status, WorkspaceInfo, count_changes
+from casnap.model.upkeep import UpkeepStatus
 from casnap.settings import workspaces_in_view
 
 LEFT_OUT = 3
@@ -50,6 +51,8 @@ def _show_all(session: Session, found: list[Status]) -> None:
             session.output.data("")
         for line in _lines(session, one):
             session.output.data(line)
+    for warning in dict.fromkeys(warning for one in found for warning in one.upkeep.warnings):
+        session.output.warn(f"warning: {printable(warning)}")
 
 
 def _exit_status(session: Session, found: list[Status]) -> int:
@@ -73,8 +76,14 @@ def show_status(session: Session, found: Status) -> None:
         return
     for line in _lines(session, found):
         session.output.data(line)
+    _talk_about(session, found)
+
+
+def _talk_about(session: Session, found: Status) -> None:
     for note in found.notes:
         session.output.talk(f"note: {printable(note)}")
+    for warning in found.upkeep.warnings:
+        session.output.warn(f"warning: {printable(warning)}")
     for problem in found.problems:
         session.output.warn(f"problem: {problem_line(problem)}")
 
@@ -92,10 +101,18 @@ def _lines(session: Session, found: Status) -> Iterator[str]:
         "safety": "none yet" if safety is None else f"{tag(safety)}  {moment(safety.created_ns)}",
         "open": interrupted_text(found),
         "store": store,
+        "dead": f"up to {size(found.upkeep.dead_bytes)}: `casnap gc` gives it back" if found.upkeep.dead_bytes else "",
+        "checked": _checked_text(found.upkeep),
     }
     for title, text in fields.items():
         if text:
             yield from block(title, [text])
+
+
+def _checked_text(upkeep: UpkeepStatus) -> str:
+    if upkeep.checked_ns is None:
+        return "never: `casnap check` looks through the store"
+    return f"{moment(upkeep.checked_ns)}  {'clean' if upkeep.clean else 'damage was found'}"
 
 
 def protection_text(found: Status) -> str:

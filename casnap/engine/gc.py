@@ -20,6 +20,12 @@ from casnap.store.store import Commit
 GRACE = 24 * 3600 * NANOSECONDS
 """How long a deleted checkpoint is spared by a gc that nobody asked for."""
 
+PAUSE = 3600 * NANOSECONDS
+"""How long the next automatic gc waits."""
+
+_TRIED = "gc-tried"
+"""The file that says when one was last begun."""
+
 MOST_FREED = 10_000
 """Checkpoints in one line: it may have a mebibyte, 67 bytes an id."""
 
@@ -59,6 +65,34 @@ def collect(context: Context, terms: Terms = ASKED_FOR, *, dry_run: bool = False
         report = _Run(context, terms, dry=False).report()
     context.store.space.keep_reserve()
     return report
+
+
+def is_due(context: Context) -> bool:
+    """Whether an automatic gc may find enough to do; true at most once an hour. It looks at what is cheap to see.
+
+    What deleted checkpoints wrote may be needed by others: the gc itself finds out.
+    """
+    store, now = context.store, context.clock.now()
+    if not context.policy.auto_gc or not store.writable:
+        return False
+    if abs(now - _last_tried(context)) < PAUSE:
+        return False
+    dead = sum(row.new_bytes for row in store.state().to_free(now - GRACE))
+    if dead <= AUTOMATIC.least_bytes:
+        return False
+    total = sum(row.length for row in store.state().packs())
+    if dead <= AUTOMATIC.least_share * total:
+        return False
+    store.cache.keep(_TRIED, str(now).encode())
+    return True
+
+
+def _last_tried(context: Context) -> int:
+    try:
+        tried = int(context.store.cache.file(_TRIED).read_bytes())
+    except (OSError, ValueError):
+        tried = 0
+    return max(tried, context.store.state().upkeep.collected_at)
 
 
 class _NothingToSay(CasnapError):

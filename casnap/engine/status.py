@@ -11,6 +11,7 @@ from casnap.engine.history import noun_of, tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_and_plan
 from casnap.engine.target_rules import rules_differ
+from casnap.engine.upkeep import upkeep_status
 from casnap.errors import CasnapError
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint
@@ -40,6 +41,7 @@ def status(context: Context, workspace: WorkspaceInfo) -> Status:
         interrupted=_interrupted(row),
         store_bytes=context.store.space.used(),
         store_free=context.store.space.free()[0],
+        upkeep=upkeep_status(context, len(rows) - len(safety)),
         problems=look.problems,
         notes=look.notes,
         left_out=look.left_out,

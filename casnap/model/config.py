@@ -239,6 +239,7 @@ KEYS = {
         Key("retention.auto", TRUTH, False, "each checkpoint is followed by a cleanup"),
         Key("retention.keep_named", TRUTH, False, "a cleanup keeps checkpoints that were given a name"),
         Key("min_free", SIZE, None, "what must stay free on the store's disk", nothing="auto", store_wide=True),
+        Key("gc.auto", TRUTH, True, "a gc runs by itself once much is dead", store_wide=True),
         Key("compression", LEVEL, DEFAULT_COMPRESSION, "zstd level, 1 to 19", store_wide=True),
     )
 }
@@ -300,4 +301,5 @@ def policy_of(values: Mapping[str, Any], *, wait: float) -> Policy:
             auto=values["retention.auto"],
             keep_named=values["retention.keep_named"],
         ),
+        auto_gc=values["gc.auto"],
     )

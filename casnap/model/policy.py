@@ -76,7 +76,8 @@ class Policy:
 
     ``min_free`` is the number of bytes that must stay free on the store's disk (None: the smaller of 5 % of
     that disk and 1 GiB; 0: no limit). ``compression`` is a zstd level. ``wait`` bounds the wait for a lock,
-    in seconds. With ``sqlite_consistent`` a live SQLite database is captured through its backup interface.
+    in seconds. With ``sqlite_consistent`` a live SQLite database is captured through its backup interface. With
+    ``auto_gc`` checkpoints let space be freed in the background.
     """
 
     min_free: int | None = None
@@ -85,6 +86,7 @@ class Policy:
     selection: Selection = field(default_factory=Selection)
     sqlite_consistent: bool = False
     retention: Retention = field(default_factory=Retention)
+    auto_gc: bool = True
 
     def reserve(self, disk_size: int) -> int:
         """Bytes that must stay free on a disk of ``disk_size`` bytes."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint, Counts
+from casnap.model.upkeep import UpkeepStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,6 +268,7 @@ class Status:
     interrupted: Interrupted | None
     store_bytes: int
     store_free: int
+    upkeep: UpkeepStatus
     problems: tuple[Problem, ...] = ()
     notes: tuple[str, ...] = ()
     left_out: dict[str, int] = field(default_factory=dict)

@@ -31,3 +31,18 @@ class GcReport:
     dry_run: bool
     done: bool = True
     notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UpkeepStatus:
+    """How well a store is looked after; times are nanoseconds since the epoch, None for never.
+
+    ``dead_bytes`` is at most what a gc would free: what deleted checkpoints wrote. ``clean`` is what the last check
+    found. ``warnings`` are sentences for a person, each with what to do.
+    """
+
+    dead_bytes: int
+    checked_ns: int | None
+    clean: bool
+    collected_ns: int | None
+    warnings: tuple[str, ...]

@@ -6,6 +6,7 @@ and the same workspace to both (docs/reference/environment.md, docs/reference/co
 
 from __future__ import annotations
 
+from casnap.settings.background import free_space_if_due
 from casnap.settings.environment import DEFAULT_PAGER, ROOT_STORE, SystemClock, may_ask, pager_command, wants_plain
 from casnap.settings.layers import Layer, Setting, Settings, load_settings, stored_layer
 from casnap.settings.resolution import (
@@ -28,6 +29,7 @@ __all__ = [
     "Setting",
     "Settings",
     "SystemClock",
+    "free_space_if_due",
     "load_settings",
     "may_ask",
     "open_context",

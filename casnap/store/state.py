@@ -99,6 +99,21 @@ class State:
         """The checkpoints of all workspaces, deleted ones too, in the order in which they were made."""
         return sorted(self._checkpoints("1", (), lambda _: True), key=_age)
 
+    @property
+    def first_time(self) -> int:
+        """When the oldest checkpoint was made, in nanoseconds since the epoch; 0 without any."""
+        return min(
+            (row.time for row in self._checkpoints("seq = (SELECT min(seq) FROM checkpoints)", (), _any)), default=0
+        )
+
+    def to_free(self, before: int) -> list[CheckpointRow]:
+        """Those that were deleted up to an instant (nanoseconds since the epoch), and whose bytes are not freed."""
+
+        def matches(row: CheckpointRow) -> bool:
+            return row.deleted and not row.freed and row.deleted_at <= before
+
+        return self._checkpoints("deleted AND NOT freed AND deleted_at <= ?", (before,), matches)
+
     def present_parent(self, row: CheckpointRow) -> bytes:
         """The id of the nearest ancestor that is not deleted; empty where there is none."""
         return self._ask(lambda tables: surviving_ancestor(tables, row.parent))
@@ -136,6 +151,10 @@ class State:
                 return question(self._follower.tables)
             except CatalogLost as error:
                 self._follower.lose(error)
+
+
+def _any(_row: CheckpointRow) -> bool:
+    return True
 
 
 def _age(row: CheckpointRow) -> tuple[int, bytes]:

@@ -172,6 +172,8 @@ def test_a_pipe_gets_neither_esc_nor_cr_from_any_verb(
         ("delete", "c3"),
         ("undelete", "3"),
         ("cleanup", "--keep", "1"),
+        ("gc",),
+        ("check",),
         ("import", str(tmp_path / "\x1b[31m\r")),
         ("completion", "zsh"),
         ("init",),

@@ -179,6 +179,8 @@ def test_verbs_that_do_something(odd: Path, tmp_path: Path, call: Call) -> None:
         ("delete", "c1"),
         ("undelete", "1"),
         ("cleanup", "--keep", "1"),
+        ("gc", "--dry-run"),
+        ("gc",),
         ("config", "set", "retention.keep", "5"),
         ("config", "set", "exclude", "*.o", "*.a"),
         ("config", "list"),

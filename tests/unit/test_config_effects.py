@@ -163,7 +163,7 @@ def test_min_free_and_compression_in_the_users_file_are_the_stores(
     real = WriteSession.__init__
 
     def note(self: WriteSession, *args: Any, **options: Any) -> None:
-        levels.append(options["level"])
+        levels.append(args[0].level)
         real(self, *args, **options)
 
     monkeypatch.setattr(WriteSession, "__init__", note)

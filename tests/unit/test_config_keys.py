@@ -129,6 +129,7 @@ def test_each_key_reaches_the_policy() -> None:
         "retention.auto": True,
         "retention.keep_named": True,
         "min_free": 1,
+        "gc.auto": False,
         "compression": 4,
     }
     assert other.keys() == KEYS.keys()
@@ -139,6 +140,7 @@ def test_each_key_reaches_the_policy() -> None:
         selection=Selection("a\né".encode(), True, False, 7, False, False, Sensitive.SKIP, ("x",)),
         sqlite_consistent=True,
         retention=Retention(None, 9, True, True),
+        auto_gc=False,
     )
 
 

@@ -1,0 +1,36 @@
+"""Work that nobody waits for: a process of its own, which outlives the one that begins it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+
+from casnap.engine.context import Context
+from casnap.engine.gc import is_due
+from casnap.errors import CasnapError
+from casnap.settings.layers import Settings
+
+
+def free_space_if_due(settings: Settings, context: Context) -> bool:
+    """Begin an automatic gc where one is due; whether it was begun. Whatever comes of it, nothing here depends on it."""
+    with contextlib.suppress(CasnapError, OSError):
+        if is_due(context):
+            _begin(settings, "gc", "--automatic")
+            return True
+    return False
+
+
+def _begin(settings: Settings, *words: str) -> None:
+    """Run casnap in a session of its own, so that neither a closed terminal nor a signal to its group ends it."""
+    store = os.fspath(settings.store)
+    subprocess.Popen(
+        [sys.executable, "-m", "casnap", "--store", store, "--wait", "0", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd="/",
+        env=dict(settings.environ),
+    )
