@@ -118,9 +118,10 @@ class Catalog:
 
 
 class CatalogWriter:
-    """Brings a catalog forward in one transaction; only under the commit lock."""
+    """Brings a catalog forward in one transaction; only under the commit lock. ``shrinks`` once rows have gone."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
+        self.shrinks = False
         self._connection = connection
 
     def put(self, table: str, columns: str, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -147,6 +148,7 @@ class CatalogWriter:
         if cuts:  # all in one pass, because no index leads from a pack to its places
             self._connection.create_function("cut_at", 1, cuts.get, deterministic=True)
             self._connection.execute("DELETE FROM places WHERE offset >= cut_at(pack)")
+            self.shrinks = True
         self._connection.executemany("DELETE FROM packs WHERE id = ?", ((pack,) for pack in removed))
 
     def put_places(self, rows: Iterable[tuple[Any, ...]]) -> None:
@@ -166,7 +168,8 @@ def writing(path: Path, mark: Mark, upkeep: Upkeep) -> Iterator[CatalogWriter]:
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("BEGIN IMMEDIATE")
         try:
-            yield CatalogWriter(connection)
+            writer = CatalogWriter(connection)
+            yield writer
             connection.execute("DELETE FROM position")
             places = ", ".join("?" * (_POSITION.count(",") + 1))
             values = (*mark, *astuple(upkeep))
@@ -176,6 +179,9 @@ def writing(path: Path, mark: Mark, upkeep: Upkeep) -> Iterator[CatalogWriter]:
             with contextlib.suppress(sqlite3.Error):
                 connection.execute("ROLLBACK")
             raise
+        if writer.shrinks:
+            with contextlib.suppress(sqlite3.Error):  # what is not given back now is used again
+                connection.executescript("PRAGMA incremental_vacuum")  # execute() would give one page back
         # At once and under the lock, never by whichever reader happens to be the last; readers are not waited for.
         connection.execute("PRAGMA busy_timeout = 0")
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()

@@ -122,7 +122,7 @@ class Follower:
                 self.load()
             if self.tables.catalog is None or self._bad:
                 self._rebuild()
-            elif self.is_long:
+            elif self.is_long or self.tables.index.stored_lengths():
                 self._write(self.tables.catalog.path)
             else:
                 return

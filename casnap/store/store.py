@@ -179,14 +179,18 @@ class Store:
         return Collection(self.parts, self, self.space, dry=dry)
 
     def sweep(self) -> int:
-        """Take away what killed commands left behind; the bytes that came free.
+        """Take away what killed commands left behind, and what the catalog knows of packs that are gone.
+
+        What is returned are the bytes of packs and temporary files that came free.
 
         Raises:
             Busy: the commit lock was not free in time.
         """
         with self._locked(COMMIT_LOCK, self._holder, self._policy.wait):
             self._catch_up_locked()
-            return sweep_orphans(self.parts)
+            freed = sweep_orphans(self.parts)
+            self._follower.flush()
+            return freed
 
     @contextlib.contextmanager
     def session(self) -> Iterator[WriteSession]:

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from casnap.engine.gc import ASKED_FOR, AUTOMATIC, Terms, collect
 from casnap.engine.workspaces import forget
 from casnap.model.report import WorkspaceInfo
 from casnap.settings import load_settings, open_context
-from casnap.store import packs
+from casnap.store import follower, packs
 from casnap.store.collection import Collection
 from casnap.store.space import Space
 from support.oracle import snapshot
@@ -430,3 +431,30 @@ def test_where_there_is_not_even_room_for_a_record_that_is_said(
     monkeypatch.undo()
     assert collect(context, ASKED_FOR).freed_bytes > 100_000
     assert manager.verify("c4")
+
+
+def test_the_catalog_forgets_what_went_and_gives_its_space_back_too(
+    manager: CheckpointManager, workspace: Path, context: Context, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(400):
+        (workspace / f"f{number}").write_bytes(noise(number, 10))
+    monkeypatch.setattr(follower, "LONG_TAIL", 0)
+    manager.create("many")
+    for number in range(400):
+        (workspace / f"f{number}").unlink()
+    manager.create("few")
+    monkeypatch.undo()
+    manager.delete("many")
+    before = in_catalog(store, "PRAGMA page_count")
+    assert in_catalog(store, "SELECT count(*) FROM places") > 400
+    collect(context)
+    assert in_catalog(store, "SELECT count(*) FROM places") < 10
+    assert in_catalog(store, "PRAGMA freelist_count") == 0
+    assert in_catalog(store, "PRAGMA page_count") < before - 4  # of 4 KiB: an id alone has 32 bytes
+    assert [one.name for one in manager.list()] == ["few", "first"]
+
+
+def in_catalog(store: Path, query: str) -> int:
+    (catalog,) = store.glob("catalog-*.db")
+    with contextlib.closing(sqlite3.connect(f"file:{catalog}?mode=ro", uri=True)) as connection:
+        return int(connection.execute(query).fetchone()[0])
