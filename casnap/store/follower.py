@@ -81,11 +81,13 @@ class Follower:
             self.load()
 
     def accept(self, operation: AnyOperation, mark: Mark) -> None:
-        """Fold a line that this process has just written."""
+        """Fold a line that this process has just written; under the commit lock still."""
         try:
             self._apply(operation, mark)
         except CatalogLost as error:
             self.lose(error)
+        if self.is_long or self.tables.catalog is None:
+            self.flush()
 
     def lose(self, error: CatalogLost) -> None:
         """Do without the catalog in use, because it cannot be read any more; a bad one is made anew later."""

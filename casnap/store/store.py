@@ -179,9 +179,7 @@ class Store:
         return Collection(self.parts, self, self.space, dry=dry)
 
     def sweep(self) -> int:
-        """Take away what killed commands left behind, and what the catalog knows of packs that are gone.
-
-        What is returned are the bytes of packs and temporary files that came free.
+        """Take away what killed commands left behind, the bytes of which are given, and what the catalog need not know.
 
         Raises:
             Busy: the commit lock was not free in time.
@@ -239,7 +237,7 @@ class Store:
                 segment, offset = self._oplog.append(line)
                 # It has happened; whatever goes wrong from here on must not hide that.
                 with contextlib.suppress(CasnapError):
-                    self._follow(operation, Mark(commit.seq, line_hash, segment, offset))
+                    self._follower.accept(operation, Mark(commit.seq, line_hash, segment, offset))
                 if session is not None:
                     session.confirm()
         return self._state
@@ -287,11 +285,6 @@ class Store:
             )
         self._oplog.settle()
         self._oplog.repair()
-
-    def _follow(self, operation: AnyOperation, mark: Mark) -> None:
-        self._follower.accept(operation, mark)
-        if self._follower.is_long or self._follower.tables.catalog is None:
-            self._follower.flush()
 
     def _make_catalog(self) -> None:
         """Make a catalog from the operation log now, unless somebody is committing; nothing depends on it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import shutil
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from casnap import CheckpointManager
 from support.cli import run
 from support.oracle import snapshot
-from support.upkeep import Trees, require_clean, require_exact, require_tidy, size_below
+from support.upkeep import Trees, require_exact, require_tidy, size_below
 
 pytestmark = pytest.mark.slow
 
@@ -89,6 +88,5 @@ def test_case_085_after_a_gc_a_store_takes_what_one_does_that_never_held_more(
     run("check", "--read-data", check=0)
     require_tidy(store)
     small, fresh = size_below(store), size_below(fresh_store(workspace, list(trees)[-KEPT:], tmp_path))
-    print(before, small, fresh)
     assert sum(small.values()) <= 1.1 * sum(fresh.values()), (small, fresh)
     assert sum(small.values()) < before / 2
