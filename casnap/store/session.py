@@ -90,10 +90,10 @@ class WriteSession:
 
         Raises:
             Damage: it is missing, or no stored copy matches its name.
+            StorageFailed: the disk refused what was put before; the session is of no more use then.
         """
         if (place := self._own.get(key)) is not None:
-            for writer in self._packs or ():
-                writer.flush()
+            self._flush()
             return self._reader.load(key, place)
         return self._source.read(key)
 
@@ -149,6 +149,16 @@ class WriteSession:
             return False
         self._sound.add(key)
         return True
+
+    def _flush(self) -> None:
+        """Hand what was put to the kernel, so that it can be read back."""
+        self._check()
+        try:
+            for writer in self._packs or ():
+                writer.flush()
+        except StorageFailed as error:
+            self._abandon(error)
+            raise
 
     def _check(self) -> None:
         if self._failed is not None:

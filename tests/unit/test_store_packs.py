@@ -11,7 +11,7 @@ from casnap.codec.compression import compress_delta
 from casnap.codec.hashing import object_id
 from casnap.codec.packs import IndexEntry, encode_index_record, encode_pack_header, parse_trailer
 from casnap.codec.records import Encoding, RecordKind, encode_group, encode_record, parse_header
-from casnap.errors import Damage, TooNew
+from casnap.errors import Damage, StorageFailed, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import CheckpointMade, PackRange
 from casnap.store.store import Store
@@ -485,8 +485,6 @@ def test_two_sessions_at_once_use_two_packs(store: Store) -> None:
 
 
 def test_a_full_disk_gives_back_what_the_session_took(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    from casnap.errors import StorageFailed
-
     commit_chunks(store, noise(0))
     [pack] = pack_files(store.path)
     size, real = pack.stat().st_size, os.pwrite
@@ -503,3 +501,29 @@ def test_a_full_disk_gives_back_what_the_session_took(store: Store, monkeypatch:
     assert pack.stat().st_size == size
     assert open_store(store.path).state().seq == 3
     assert segments(store.path)[0].read_bytes().count(b"\n") == 3
+
+
+def test_a_session_whose_bytes_do_not_fit_when_they_are_read_back_is_of_no_more_use(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit_chunks(store, noise(1))
+    (pack,) = pack_files(store.path)
+    before = pack.stat().st_size
+    pwrite = os.pwrite
+    with store.session() as session:
+        put(session, noise(2, 300_000), noise(3, 1000))
+        assert pack.stat().st_size > before  # more than is gathered before it is written
+
+        def full(fd: int, data: bytes, offset: int) -> int:
+            monkeypatch.setattr(os, "pwrite", pwrite)
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "pwrite", full)
+        for _ in range(2):
+            with pytest.raises(StorageFailed, match="No space left"):
+                session.read(chunk(noise(3, 1000)))
+        assert pack.stat().st_size == before
+        with pytest.raises(StorageFailed, match="No space left"):
+            commit_session(store, session)
+    commit_chunks(store, noise(3, 1000))
+    assert open_store(store.path).read(chunk(noise(3, 1000))) == noise(3, 1000)
