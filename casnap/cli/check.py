@@ -22,7 +22,8 @@ NOTES_SHOWN = 20
 
 @verb("check")
 @flag("--read-data", help="Read every byte, and compare it with its name.")
-def command(session: Session, read_data: bool) -> int:
+@flag("--repair", help="Mend what can be mended, from the store and from the workspaces.")
+def command(session: Session, read_data: bool, repair: bool) -> int:
     """Look through the whole store: exit 0 when nothing is lost, 15 when something is. Other name: fsck.
 
     Each fault is named with the checkpoints and paths that it hurts, and with the next step.
@@ -30,7 +31,7 @@ def command(session: Session, read_data: bool) -> int:
     from casnap.settings.store_check import check_store
 
     _ = session.options.workspace  # it is about all of them, and two make no sense
-    report = check_store(session.settings, session.progress, read_data=read_data, repair=False)
+    report = check_store(session.settings, session.progress, read_data=read_data, repair=repair)
     if session.as_json:
         session.document("check", None, **_fields(report))
     else:

@@ -55,11 +55,15 @@ class Context:
     @property
     def by(self) -> tuple[str, ...]:
         """The origin as an operation's line records it, empty ends cut off."""
-        origin = self.origin
-        fields = [origin.user, origin.host, origin.process, origin.agent, origin.session, origin.turn, origin.tool]
-        while fields and not fields[-1]:
-            fields.pop()
-        return tuple(fields)
+        return by_of(self.origin)
+
+
+def by_of(origin: Origin) -> tuple[str, ...]:
+    """Who asks, as an operation's line records it, empty ends cut off."""
+    fields = [origin.user, origin.host, origin.process, origin.agent, origin.session, origin.turn, origin.tool]
+    while fields and not fields[-1]:
+        fields.pop()
+    return tuple(fields)
 
 
 def restarted(context: Context, attempt: Callable[[], Outcome]) -> Outcome:

@@ -222,10 +222,22 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
 
     A cache that cannot be written costs time and nothing else.
     """
+    _remember_path(context, row)
     if not live.news:
         return
     data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
     context.store.cache.keep(_cache_name(row), data)
+
+
+def _remember_path(context: Context, row: WorkspaceRow) -> None:
+    """Keep where the workspace is beside the operation log too: should that be lost, nothing else would know."""
+    name = f"{row.id}.path"
+    try:
+        known = context.store.cache.file(name).read_bytes()
+    except OSError:
+        known = b""
+    if known != row.path:
+        context.store.cache.keep(name, row.path)
 
 
 def _cache_name(row: WorkspaceRow) -> str:

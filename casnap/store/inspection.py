@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
+from casnap.codec.lines import NO_PREVIOUS
 from casnap.codec.packs import NO_SLOT
 from casnap.errors import Damage, NoStore
 from casnap.fs.durable import failed
 from casnap.model.ids import ObjectKey
-from casnap.model.operation import PackRange, SpaceFreed
+from casnap.model.operation import PackRange, SpaceFreed, StoreRepaired
 from casnap.store import creation
 from casnap.store.apply import apply
 from casnap.store.catalog_audit import audit_catalogs
@@ -85,8 +88,17 @@ class Inspection:
         for pack, ranges in self.ranges.items():
             for seq, written in ranges:
                 if self.places.is_left(Place(pack, written.start, NO_SLOT, seq)):
-                    self.places.add(seq, pack, self.reader.committed(written))
+                    with contextlib.suppress(Damage):  # the pack is gone: that is told of the pack
+                        self.places.add(seq, pack, self.reader.committed(written))
         self.places.settle()
+
+    def add_ranges(self, ranges: Iterable[PackRange]) -> None:
+        """Take it that these are committed too, by a line after the last; before places are loaded."""
+        mark = Mark(self.log.seq + 1, NO_PREVIOUS, 1, 0)
+        repaired = StoreRepaired(seq=mark.seq, time=0, prev=NO_PREVIOUS, packs=tuple(ranges))
+        apply(self._tables, repaired, mark)
+        for written in repaired.packs:
+            self.ranges.setdefault(written.pack, []).append((mark.seq, written))
 
     def tables_at(self, seq: int) -> Tables:
         """The tables as of the line ``seq``."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from casnap.codec.line_repair import mended_line
 from casnap.codec.lines import NO_PREVIOUS, decode_line
 from casnap.errors import Damage
 from casnap.fs.durable import failed
@@ -23,7 +24,8 @@ class LogLine(NamedTuple):
 
 
 class LogFault(NamedTuple):
-    """Where a log is not as it must be: ``segment`` 0 where it has none. ``lines`` is how many cannot be read there."""
+    """Where a log is not as it must be: ``segment`` 0 where it has none. ``lines`` is how many cannot be read there,
+    not even with one byte of each put right."""
 
     segment: int
     offset: int
@@ -106,8 +108,12 @@ class LogAccount:
             try:
                 operation, line_hash = decode_line(data[start:end])
             except Damage as error:
-                bad = bad or LogFault(number, start, error.message.partition(": ")[2], 0)
-                continue
+                found = LogFault(number, start, error.message.partition(": ")[2], 0)
+                if (right := mended_line(data[start:end])) is None:
+                    bad = bad or found
+                    continue
+                self.faults.append(found)
+                operation, line_hash = decode_line(right)
             if bad is not None:
                 self._note(bad, start)
                 bad = None

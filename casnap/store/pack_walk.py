@@ -43,7 +43,11 @@ class RecordFault:
 
 @dataclass(slots=True)
 class PackAccount:
-    """What a walk through one pack found; ``broken`` says why it could not be walked, empty where it could."""
+    """What a walk through one pack found; ``broken`` says why it could not be walked, empty where it could.
+
+    ``whole`` is where the last record ends whose header is good, and ``cut`` says that the file ends before what is
+    committed.
+    """
 
     pack: str
     records: int = 0
@@ -51,6 +55,8 @@ class PackAccount:
     bytes: int = 0
     faults: list[RecordFault] = field(default_factory=list)
     broken: str = ""
+    whole: int = PACK_HEADER_SIZE
+    cut: bool = False
 
 
 def search_record(files: PackFiles, pack: str, offset: int, end: int) -> int | None:
@@ -103,6 +109,7 @@ class PackWalk:
         self._offsets = sorted(self._expected)
         self._visited: set[int] = set()
         self._bases: Counter[int] = Counter()
+        self._unknown: list[int] = []
         self._seal: int | None = None
 
     def run(self) -> PackAccount:
@@ -118,13 +125,17 @@ class PackWalk:
             after = self._look(offset, end)
             self._advance(after - offset)
             offset = after
-        if self._size < self._length:
+        self.account.cut = self._size < self._length
+        if self.account.cut:
             cause = f"the pack is cut: it has {self._size} bytes, {self._length} are committed"
             self.account.faults.append(RecordFault(self._size, cause, lost=False))
         for missed in self._offsets:
             if missed not in self._visited:
                 cause = "no whole record begins here" if missed < end else "it lies behind the end of the pack"
                 self._fault(missed, cause)
+        if self._unknown:
+            cause = f"{len(self._unknown)} of the objects from here on are in no index"
+            self._fault(self._unknown[0], cause, lost=False)
         for base, count in self._bases.items():
             if count > MOST_ON_ONE_BASE:
                 self._fault(base, f"{count} objects are deltas on this one", lost=False)
@@ -153,6 +164,7 @@ class PackWalk:
             self._fault(offset, error.message.partition(": ")[2])
             return self._next_known(offset, end)
         self.account.records += 1
+        self.account.whole = offset + header.size
         try:
             self._check(offset, header)
         except Damage as error:
@@ -194,7 +206,7 @@ class PackWalk:
         elif header.kind.is_object:
             self.account.objects += 1
             if not expected:
-                self._fault(offset, "no index knows the object that lies here", lost=False)
+                self._unknown.append(offset)
             for entry in expected:
                 if (entry.slot, int(entry.kind)) != (NO_SLOT, header.kind) or entry.id[:8] != header.id_prefix:
                     raise Damage("cannot read record: it is not the object that the index says")

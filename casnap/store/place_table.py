@@ -44,10 +44,9 @@ class PlaceTable:
     def settle(self) -> None:
         """Sort what was added; only then can anything be asked."""
         size = _ROW.size
-        rows = sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
-        # A place that several lines told of belongs to the first of them, as in the catalog.
-        kept = (row for number, row in enumerate(rows) if not number or row[:-8] != rows[number - 1][:-8])
-        self._data = bytearray().join(kept)
+        self._data = bytearray().join(
+            sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
+        )
 
     def row_of(self, key: ObjectKey) -> int:
         """The number of the first row of an object, -1 where there is none."""
@@ -56,13 +55,16 @@ class PlaceTable:
 
     def places(self, key: ObjectKey) -> list[Place]:
         """Where an object lies: newest line first, and last written first within one."""
-        row, found = self.row_of(key), []
+        row = self.row_of(key)
+        found: dict[tuple[str, int, int], Place] = {}
         while 0 <= row < len(self) and self._key_at(row) == _key(key):
             place = self._place_at(row)
-            if self.is_left(place):
-                found.append(place)
+            if self.is_left(place):  # of several lines that told of a place, it belongs to the first
+                found.setdefault(place[:3], place)
             row += 1
-        return sorted(found, key=lambda place: (place.seq, place.offset, place.slot, place.pack), reverse=True)
+        return sorted(
+            found.values(), key=lambda place: (place.seq, place.offset, place.slot, place.pack), reverse=True
+        )
 
     def knows(self, key: ObjectKey, place: Place) -> bool:
         """Whether the log ever told of this place, whatever became of it."""
@@ -73,11 +75,14 @@ class PlaceTable:
             row += 1
         return False
 
-    def rows(self) -> Iterator[tuple[ObjectKey, Place]]:
-        """Every row, sorted by object."""
+    def rows(self, upto: int | None = None) -> Iterator[tuple[ObjectKey, Place]]:
+        """Every place that is left, once, sorted by object; as of the line ``upto`` where that is given."""
+        last = None
         for row in range(len(self)):
-            kind, id = self._key_at(row)[0], self._key_at(row)[1:]
-            yield ObjectKey(ObjectKind(kind), id), self._place_at(row)
+            key, place = self._key_at(row), self._place_at(row)
+            if (key, place[:3]) != last and (upto is None or place.seq <= upto) and self.is_left(place, upto):
+                last = (key, place[:3])
+                yield ObjectKey(ObjectKind(key[0]), key[1:]), place
 
     def is_left(self, place: Place, upto: int | None = None) -> bool:
         """Whether a place has not been cut off by a line after its own; of lines up to ``upto`` where that is given."""

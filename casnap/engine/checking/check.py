@@ -17,11 +17,12 @@ from casnap.errors import CasnapError, Damage
 from casnap.model.check import CheckReport, Fault, Finding, Hit, Totals
 from casnap.model.clock import Clock, Progress
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.operation import AnyOperation, StoreChecked
+from casnap.model.operation import AnyOperation, PackCut, StoreChecked
 from casnap.model.paths import escape
 from casnap.model.report import WorkspaceInfo
 from casnap.model.tree import NANOSECONDS
 from casnap.store.inspection import Inspection
+from casnap.store.lost_ranges import lost_ranges
 from casnap.store.pack_survey import PackSurvey, Soundness, survey
 from casnap.store.pack_walk import RecordFault
 from casnap.store.rows import CheckpointRow
@@ -42,10 +43,15 @@ REPAIR = "run `casnap check --repair`"
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """A report, and what a repair needs beyond it: the objects that are lost."""
+    """A report, and what a repair needs beyond it: the objects that are lost, and whether one can be had.
+
+    ``cuts`` are packs of which the operation log claims more than there is.
+    """
 
     report: CheckReport
     lost: frozenset[ObjectKey]
+    has: Callable[[ObjectKey], bool]
+    cuts: tuple[PackCut, ...]
 
 
 def check(
@@ -76,9 +82,12 @@ def _went_on(open_inspection: Callable[[], Inspection], before: Inspection) -> b
 def examine(inspection: Inspection, clock: Clock, progress: Progress, *, read_data: bool) -> Examination:
     """The same of one inspection."""
     started = clock.now()
+    if not inspection.log.whole:  # what lost lines told of is not lost with them
+        inspection.add_ranges(lost_ranges(inspection))
     inspection.load_places()
     surveyed = survey(inspection, progress, read_data=read_data)
-    reach = Reach(inspection, Soundness(inspection, surveyed))
+    soundness = Soundness(inspection, surveyed)
+    reach = Reach(inspection, soundness)
     hits = _Hits(inspection, reach)
     followed = hits.collect(progress)
     damage, notes = structure_faults(inspection, surveyed, any_lost=bool(reach.lost))
@@ -102,7 +111,14 @@ def examine(inspection: Inspection, clock: Clock, progress: Progress, *, read_da
         notes=tuple(notes[:FINDINGS_NAMED]),
         seconds=(clock.now() - started) / NANOSECONDS,
     )
-    return Examination(report, frozenset(reach.lost))
+    return Examination(report, frozenset(reach.lost), soundness.has, _cuts(surveyed))
+
+
+def _cuts(surveyed: PackSurvey) -> tuple[PackCut, ...]:
+    """What the log claims of packs that are gone or cut, and should not."""
+    gone = [PackCut(pack, 0) for pack in sorted(surveyed.gone)]
+    cut = [account for _, account in sorted(surveyed.accounts.items()) if account.cut]
+    return (*gone, *(PackCut(account.pack, account.whole if account.records else 0) for account in cut))
 
 
 class _Hits:
@@ -164,6 +180,8 @@ def _objects(inspection: Inspection, surveyed: PackSurvey, reach: Reach, hits: _
     findings = []
     for key, cause in sorted(reach.lost.items()):
         pack, fault = places.get(key, ("", None))
+        if fault is None and surveyed.unreadable:  # it may well be in a pack that may not be read
+            continue
         if fault is None and (known := inspection.places.places(key)):
             pack = known[0].pack
         file = f"packs/{pack}.pack" if pack else None

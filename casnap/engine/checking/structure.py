@@ -92,6 +92,8 @@ def _harmless(surveyed: PackSurvey) -> Iterator[Finding]:
 
 def _tails(inspection: Inspection, surveyed: PackSurvey) -> Iterator[Finding]:
     lengths = {row.id: row.length for row in inspection.packs}
+    if not inspection.log.whole:
+        return
     for pack, size in sorted(surveyed.tails.items()):
         message = (
             f"{size} bytes here belong to no operation: a process is writing them or was stopped while it did; "
