@@ -35,6 +35,8 @@ VERBS = {
     "delete": "Delete checkpoints; undelete brings them back.",
     "undelete": "Bring a deleted checkpoint back.",
     "cleanup": "Delete old checkpoints by a rule.",
+    "gc": "Give back the space of what was deleted.",
+    "expunge": "Take paths out of every checkpoint, for good.",
     "pin": "Keep checkpoints from being deleted.",
     "unpin": "Let checkpoints be deleted again.",
     "rename": "Give a checkpoint another name.",

@@ -1,0 +1,1 @@
+"""Taking paths out of checkpoints."""
