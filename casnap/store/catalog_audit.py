@@ -31,7 +31,8 @@ def audit_catalogs(found: Inspection) -> tuple[list[tuple[str, str]], int]:
                 faults.append((path.name, str(error)))
             continue
         try:
-            claimed = max(claimed, catalog.mark.seq)
+            if _is_ours(found, catalog):
+                claimed = max(claimed, catalog.mark.seq)
             if (cause := _stands(found, catalog) or _rows_differ(found, catalog)) is not None:
                 faults.append((path.name, cause))
         except (CatalogLost, ValueError, TypeError) as error:
@@ -62,11 +63,22 @@ def audit_places(found: Inspection, doubtful: frozenset[str]) -> list[tuple[str,
     return faults
 
 
+def _is_ours(found: Inspection, catalog: Catalog) -> bool:
+    """Whether a catalog knows a line or a pack that is here; where the last line is bad, it may be what says so."""
+    if found.log.torn is not None or any(line.hash == catalog.mark.hash for line in found.log.lines):
+        return True
+    packs = {row[0] for row in catalog.fetch("SELECT id FROM packs")}
+    return not packs.isdisjoint(found.layout.pack_ids())
+
+
 def _stands(found: Inspection, catalog: Catalog) -> str | None:
     """Whether the line that the catalog stands at is in the log."""
     mark = catalog.mark
-    if not found.log.whole or not mark.seq or mark.seq > found.log.seq:
+    if not found.log.whole or not mark.seq:
         return None
+    if mark.seq > found.log.seq:
+        strange = f"it has seen operation {mark.seq}, and is of another store"
+        return None if _is_ours(found, catalog) else strange
     line = found.log.lines[mark.seq - 1]
     if (line.hash, line.segment, line.end) != (mark.hash, mark.segment, mark.offset):
         return f"operation {mark.seq} of the operation log is another one than it has seen"

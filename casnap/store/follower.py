@@ -47,7 +47,7 @@ class Follower:
         self._cut = cut
         self._bad: dict[Path, str] = {}
         self._lost: dict[Path, str] = {}
-        self._claimed = 0
+        self._claimed = self._missed = 0
 
     def load(self) -> None:
         """Begin with the newest catalog that can be proved, and catch up.
@@ -111,8 +111,12 @@ class Follower:
 
     @property
     def forgotten_line(self) -> int | None:
-        """The seq of the bad last line where a catalog has seen it whole: it was committed, and is not merely torn."""
-        return self._claimed if self._oplog.tail.bad and self._claimed > self.tables.mark.seq else None
+        """The seq of a line that a catalog has seen and that the log does not have, or only as a bad last line.
+
+        It was committed, and is not merely torn: whoever went on would take its checkpoints for abandoned bytes.
+        """
+        seen = self._claimed if self._oplog.tail.bad else self._missed
+        return seen if seen > self.tables.mark.seq else None
 
     def flush(self) -> None:
         """Bring the catalog forward, making a new one where there is none; only under the commit lock, caught up.
@@ -172,9 +176,18 @@ class Follower:
             if self._oplog.proves(candidate.mark):
                 return candidate
             self._claimed = max(self._claimed, candidate.mark.seq)
+            if self._is_ours(candidate):
+                self._missed = max(self._missed, candidate.mark.seq)
             self._bad[path] = f"it has seen operation {candidate.mark.seq}, which the operation log does not have"
             candidate.close()
         return None
+
+    def _is_ours(self, candidate: Catalog) -> bool:
+        """Whether a catalog that cannot be proved is of this store all the same: it knows a pack that is here."""
+        with contextlib.suppress(CatalogLost):
+            packs = {row[0] for row in candidate.fetch("SELECT id FROM packs")}
+            return not packs.isdisjoint(self._layout.pack_ids())
+        return False
 
     def _rebase(self) -> None:
         """Begin with the catalog again where another process has brought it forward."""

@@ -89,7 +89,8 @@ class Mender:
             give(self._layout.format, self._owner)
             self.done.append("the format file was written anew")
         for name, cause in found.catalog_faults:
-            self._set_aside(name, cause)
+            if (self._layout.root / name).exists():
+                self._set_aside(name, cause)
 
     def _format(self, found: Inspection) -> Format:
         """What the first line says, else the file, else what every pack says of whose it is."""
@@ -119,7 +120,8 @@ class Mender:
         move_aside(path, aside)
         move_aside(path.with_name(f"{name}-wal"), path.with_name(f"{aside.name}-wal"))
         remove(path.with_name(f"{name}-shm"))
-        self.done.append(f"{name} was set aside, to be made anew: {cause}")
+        if cause:
+            self.done.append(f"{name} was set aside, to be made anew: {cause}")
 
     def _mend_log(self, found: Inspection, store_format: Format) -> None:
         now = self._clock.now()
@@ -145,6 +147,8 @@ class Mender:
         found.load_places()
         back = find_checkpoints(found, [*planned, Planned(repaired)], now)
         self._replace_log(chain([*planned, Planned(repaired), *back])[1])
+        for number in self._layout.catalogs():  # of the old log: the new one does not prove them
+            self._set_aside(self._layout.catalog(number).name, "")
         self._tell(repaired, back, planned)
 
     def _tell(self, repaired: StoreRepaired, back: list[Planned], planned: list[Planned]) -> None:

@@ -121,7 +121,13 @@ class Store:
     def notes(self) -> tuple[str, ...]:
         """What a person should hear about the store's own files, in sentences."""
         torn = ("the last line of the operation log is not whole: what it says has not happened",)
-        return (*self._follower.notes, *self._oplog.notes, *(torn if self._oplog.tail.bad else ()))
+        missed = ("the catalog has seen operations that the operation log has lost: run `casnap check`",)
+        return (
+            *self._follower.notes,
+            *self._oplog.notes,
+            *(torn if self._oplog.tail.bad else ()),
+            *(missed if self._follower.forgotten_line else ()),
+        )
 
     def state(self) -> State:
         """The state as of now: the same object each time. It moves forward here, in :meth:`commit`, when a session
@@ -280,7 +286,7 @@ class Store:
         self._follower.catch_up()
         if (seq := self._follower.forgotten_line) is not None:
             raise Damage(
-                f"cannot write to store {self.path}: operation {seq} is damaged in its operation log",
+                f"cannot write to store {self.path}: operation {seq} is damaged or lost in its operation log",
                 hint=creation.CHECK,
             )
         self._oplog.settle()

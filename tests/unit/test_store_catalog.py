@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from casnap.errors import Damage
 from casnap.model.operation import CheckpointsDeleted, PackCut, SpaceFreed, StoreChecked, WorkspaceRegistered
 from casnap.store import schema
 from casnap.store.store import Store
@@ -174,7 +175,7 @@ def test_case_095_an_old_copy_put_back_is_brought_forward(tmp_path: Path, monkey
     assert store.notes == ()
 
 
-def test_a_catalog_that_is_ahead_of_the_log_is_set_aside_and_that_is_said(
+def test_a_catalog_that_is_ahead_of_the_log_keeps_from_writing_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("casnap.store.follower.LONG_TAIL", 0)
@@ -187,11 +188,12 @@ def test_a_catalog_that_is_ahead_of_the_log_is_set_aside_and_that_is_said(
     store.close()
     segments(path)[0].write_bytes(log)  # an older copy of the log was put back
     store = open_store(path)
-    assert _answers(store) == expected
-    assert store.notes == (
-        "catalog-1.db was set aside and made anew from the operation log: "
-        "it has seen operation 4, which the operation log does not have",
-    )
+    assert _answers(store) == expected  # what can be read is read
+    assert store.notes == ("the catalog has seen operations that the operation log has lost: run `casnap check`",)
+    with pytest.raises(Damage, match="operation 4 is damaged or lost") as raised:
+        commit_chunks(store, noise(3), name="c3")
+    assert "--repair" in (raised.value.hint or "")
+    assert [file.name for file in catalogs(path)] == ["catalog-1.db"]  # it remembers what the log does not
 
 
 def test_a_catalog_of_another_store_is_not_believed(path: Path, tmp_path: Path) -> None:
