@@ -55,6 +55,17 @@ ROLLBACK_KEYS = {
     "problems",
     "seconds",
 }
+EXPUNGE_KEYS = {
+    "replaced",
+    "paths",
+    "checkpoints",
+    "holders",
+    "more_held",
+    "dry_run",
+    "freed_bytes",
+    "left",
+    "notes",
+}
 STATUS_KEYS = {
     "protected",
     "reason",
@@ -99,6 +110,8 @@ STATUS_KEYS = {
         (("restore-to", "../out"), "restore-to", {"checkpoint", "directory", "entries", "bytes", "problems"}),
         (("delete", "c1"), "delete", {"deleted", "head"}),
         (("cleanup", "--keep", "1"), "cleanup", {"deleted", "kept", "dry_run", "rule", "notes"}),
+        (("expunge", "README"), "expunge", EXPUNGE_KEYS),
+        (("expunge", "README", "--dry-run"), "expunge", EXPUNGE_KEYS),
         (("pin", "c1"), "pin", {"checkpoints"}),
         (("unpin", "c1"), "unpin", {"checkpoints"}),
         (("rename", "1", "one"), "rename", {"checkpoint", "before"}),

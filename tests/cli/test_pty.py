@@ -23,7 +23,14 @@ from support.terminal import plain_environment
 Call = Callable[..., Result]
 
 STREAMS = {"stdin": "r", "stdout": "w", "stderr": "w"}
-DESTRUCTIVE = [("rollback", "c1"), ("undo",), ("delete", "c2"), ("cleanup", "--keep", "0"), ("forget", "--drop")]
+DESTRUCTIVE = [
+    ("rollback", "c1"),
+    ("undo",),
+    ("delete", "c2"),
+    ("cleanup", "--keep", "0"),
+    ("expunge", "README"),
+    ("forget", "--drop"),
+]
 
 
 @dataclass(frozen=True)
@@ -173,6 +180,8 @@ def test_a_pipe_gets_neither_esc_nor_cr_from_any_verb(
         ("undelete", "3"),
         ("cleanup", "--keep", "1"),
         ("gc",),
+        ("expunge", "\x1b*", "--dry-run"),
+        ("expunge", "src", "*\r"),
         ("check",),
         ("import", str(tmp_path / "\x1b[31m\r")),
         ("completion", "zsh"),

@@ -145,6 +145,7 @@ READING = [
     ("completion", "fish"),
     ("rollback", "c1", "--preview"),
     ("cleanup", "--keep", "1", "--dry-run"),
+    ("expunge", "caf*", "README", "--dry-run"),
 ]
 
 
@@ -181,6 +182,8 @@ def test_verbs_that_do_something(odd: Path, tmp_path: Path, call: Call) -> None:
         ("cleanup", "--keep", "1"),
         ("gc", "--dry-run"),
         ("gc",),
+        ("expunge", "caf*", "README"),
+        ("expunge", "--all", "nothing"),
         ("config", "set", "retention.keep", "5"),
         ("config", "set", "exclude", "*.o", "*.a"),
         ("config", "list"),
