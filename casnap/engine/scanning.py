@@ -23,7 +23,8 @@ from casnap.model.tree import AnyEntry, Directory, OmitReason
 from casnap.store.database_copy import copy_database
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
-from casnap.workspace.cache import StatCache, load_cache
+from casnap.workspace.cache import StatCache
+from casnap.workspace.cache_file import encode_cache, load_cache
 from casnap.workspace.databases import Copier
 from casnap.workspace.omissions import Exclusions
 from casnap.workspace.scan import Scan, scan
@@ -225,7 +226,9 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
     _remember_path(context, row)
     if not live.news:
         return
-    data = live.found.cache.encode(store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors)
+    data = encode_cache(
+        live.found.cache, store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors
+    )
     context.store.cache.keep(_cache_name(row), data)
 
 

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 from casnap.codec.hashing import digest
 from casnap.codec.trees import build_tree
 from casnap.model.paths import ROOT, split
-from casnap.model.tree import Directory, Listing, is_redacted
-from casnap.workspace.cache import CachedDirectory, StatCache
+from casnap.model.tree import Directory, Listing, OmitReason, Omitted, is_redacted
+from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, is_same, traits_of
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
+from casnap.workspace.side_files import SIDE_FILES
 from casnap.workspace.signature import Signature
 
 Links = tuple[tuple[bytes, ...], ...]
@@ -33,30 +34,58 @@ def build_trees(
     differs = False
     for path, directory in reversed(found.items()):
         before = directory.known.cached
-        now = _built(directory, outbox, reuse=reuse)
-        if now == before:
-            now = before
-        else:
-            differs = True
+        now, is_new = _built(directory, outbox, before, reuse=reuse)
+        differs = differs or is_new
         cached[path] = now
         if path != ROOT:
-            found[split(path)[0]].keep(now.entry, settled=False)
-    return cached[ROOT].entry, StatCache(cached, written=written, differs=differs)
+            above = found[split(path)[0]]
+            if is_new or not above.is_whole:
+                above.keep(now.entry, settled=False)
+    in_order = dict(reversed(cached.items()))
+    return cached[ROOT].entry, StatCache(in_order, written=written, differs=differs)
 
 
-def _built(directory: FoundDirectory, outbox: Outbox, *, reuse: bool) -> CachedDirectory:
+def _built(
+    directory: FoundDirectory, outbox: Outbox, before: CachedDirectory | None, *, reuse: bool
+) -> tuple[CachedDirectory, bool]:
+    """A directory as the next cache has it, and whether that is another than before."""
+    if directory.is_whole and before is not None:
+        return before, False
     listing = directory.listing()
-    before = directory.known.cached
+    signatures = _believable(directory, listing)
     if reuse and before is not None and listing == before.listing:
         tree, tree_digest = before.entry.tree, before.entry.digest
     else:
         tree, tree_digest = _put_tree(listing, outbox), digest(listing)
-    return CachedDirectory(
+    now = CachedDirectory(
         replace(directory.own, tree=tree, digest=tree_digest),
         directory.signature if directory.settled and directory.signature.storable else None,
         listing,
-        _believable(directory, listing),
+        signatures,
+        _traits(directory, listing, signatures),
+        _guards(directory, listing),
+        directory.context,
     )
+    return (before, False) if before is not None and is_same(now, before) else (now, True)
+
+
+def _traits(directory: FoundDirectory, listing: Listing, signatures: tuple[Signature | None, ...]) -> Trait:
+    traits = directory.traits | traits_of(listing, signatures)
+    if directory.is_git_root:
+        traits |= Trait.GIT_ROOT
+    if any(name.endswith(SIDE_FILES) for name in directory.signatures):
+        traits |= Trait.SIDE_FILES
+    return traits
+
+
+def _guards(directory: FoundDirectory, listing: Listing) -> Guards:
+    """Files that are left out for what they are now, and tags of caches: as long as they look so, nothing changes."""
+    by_look = {entry.name for entry in listing if isinstance(entry, Omitted) and entry.reason in _BY_LOOK}
+    looks = [(name, directory.signatures[name]) for name in sorted(by_look & directory.signatures.keys())]
+    return (*looks, *sorted(directory.guards.items()))
+
+
+_BY_LOOK = frozenset({int(OmitReason.TOO_LARGE), int(OmitReason.SENSITIVE)})
 
 
 def _put_tree(listing: Listing, outbox: Outbox) -> bytes:

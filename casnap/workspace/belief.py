@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
+from casnap.errors import Damage
 from casnap.model.paths import ROOT, ancestors, names_by_directory
 from casnap.model.tree import AnyEntry
 from casnap.workspace.cache import CachedDirectory, StatCache, known_entries
@@ -41,14 +43,21 @@ class Belief:
     """A cache, and how far it is believed: not at all unless ``trusted``, and never at or below paths in ``only``."""
 
     def __init__(self, cache: StatCache | None, *, trusted: bool, only: Collection[bytes] | None) -> None:
-        self._directories = cache.directories if cache is not None else {}
+        self._directories: Mapping[bytes, CachedDirectory] = cache.directories if cache is not None else {}
         self._doubted = frozenset({ROOT} if not trusted else only or ())
         self._doubted_names = names_by_directory(self._doubted - {ROOT})
 
     def of(self, directory: bytes) -> Known:
         """What is known of the entries of a directory."""
         return Known(
-            self._directories.get(directory),
+            _readable(self._directories.get(directory)),
             doubted=bool(self._doubted) and not self._doubted.isdisjoint((directory, *ancestors(directory))),
             doubted_names=self._doubted_names.get(directory, frozenset()),
         )
+
+
+def _readable(cached: CachedDirectory | None) -> CachedDirectory | None:
+    """A cached directory whose entries are known; None where the store has not got its tree any more."""
+    with contextlib.suppress(Damage):
+        return cached if cached is not None and cached.listing is not None else None
+    return None

@@ -1,120 +1,134 @@
 """The stat cache: what a scan found, so that the next one reads only what has changed. It may vanish at any time.
 
-It is never trusted blindly: a checksum guards it against damage, it names the store, workspace and boot that it
+It is never trusted blindly: a checksum guards its file against damage, it names the store, workspace and boot that it
 belongs to, and an entry without a signature had not settled when it was seen.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntFlag
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
 
-from casnap.codec.hashing import CHECKSUM_SIZE, checksum
-from casnap.model.tree import NANOSECONDS, AnyEntry, Directory, Listing
+from casnap.model.tree import AnyEntry, Directory, File, Listing, OmitReason, Omitted
 from casnap.workspace.signature import Signature
 
-_MAGIC = b"casnap stat cache 1\n"
-
-_UNSAFE_AFTER_BOOT = 120 * NANOSECONDS
-"""A crash may undo what was written so long before the cache, and leave the stat as it was."""
+Guards = tuple[tuple[bytes, Signature], ...]
+"""What decides about an entry beside its name: a file, by its path in the directory, and how it looked."""
 
 
-class CachedDirectory(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Trait(IntFlag):
+    """What must be known of a directory before its listing is looked at."""
+
+    NONE = 0
+    UNPROVABLE = 1
+    """Something in it can change without a trace in any stat: it is looked at each time."""
+
+    RULES = 2
+    """It has ignore files, or is a repository: what is in it decides about what is below."""
+
+    SIDE_FILES = 4
+    """A database in it may have files beside it."""
+
+    OMITS = 8
+    """Something in it is left out."""
+
+    LINKS = 16
+    """A file in it has further names."""
+
+    GIT_ROOT = 32
+    """It is a git directory."""
+
+
+@dataclass(slots=True)
+class CachedDirectory:
     """One directory as a scan found it.
 
     ``entry`` is the directory's own, its tree and digest included. ``signatures`` run along ``listing``; None
     stands where an equal stat proves nothing: not settled, omitted, or a directory, which carries its own.
+    ``context`` stands for the rules that were in force for what is in it.
     """
 
     entry: Directory
     signature: Signature | None
     listing: Listing
     signatures: tuple[Signature | None, ...]
+    traits: Trait = Trait.NONE
+    guards: Guards = ()
+    context: int = 0
+
+    @property
+    def count(self) -> int:
+        """How many entries it has, left-out ones included."""
+        return len(self.listing)
+
+    @property
+    def rows(self) -> list[tuple[bytes, Signature | None]]:
+        """What must look as it did for all of it to be as it was: None never does."""
+        pairs = zip(self.listing, self.signatures, strict=True)
+        looked_at = [(entry.name, found) for entry, found in pairs if not isinstance(entry, Directory | Omitted)]
+        return [*looked_at, *self.guards]
 
 
-class _File(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    store: str
-    workspace: str
-    boot: str
-    checkpoint: bytes
-    written: int
-    directories: dict[bytes, CachedDirectory]
+def is_same(one: CachedDirectory, other: CachedDirectory) -> bool:
+    """Whether two say the same; one of them may be read from a file as far as it is asked."""
+    if (one.entry, one.signature, one.traits, one.context) != (
+        other.entry,
+        other.signature,
+        other.traits,
+        other.context,
+    ):
+        return False
+    return (one.listing, one.signatures, one.guards) == (other.listing, other.signatures, other.guards)
 
 
-_encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_File)
+def traits_of(listing: Listing, signatures: tuple[Signature | None, ...]) -> Trait:
+    """The traits that entries alone show."""
+    found = Trait.NONE
+    for entry, signature in zip(listing, signatures, strict=True):
+        if isinstance(entry, Omitted):
+            found |= Trait.OMITS
+            if entry.reason in _ASKED_AGAIN:
+                found |= Trait.UNPROVABLE
+        elif isinstance(entry, File) and signature is not None and signature.nlink > 1:
+            found |= Trait.LINKS
+    return found
 
 
+_ASKED_AGAIN = frozenset({int(OmitReason.UNREADABLE)})
+"""Reasons that may be gone although no stat has changed."""
+
+
+class Whole(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a scan said of a workspace as a whole, if nothing was wrong with it; ``context`` is what it went by."""
+
+    context: int
+    links: tuple[tuple[bytes, ...], ...]
+    rules: tuple[str, ...]
+    skipped: tuple[tuple[bytes, int], ...]
+    remarks: tuple[str, ...]
+    entries: int
+
+
+@dataclass(slots=True)
 class StatCache:
-    """Directories by path, as they were at ``written`` (nanoseconds since the epoch).
+    """Directories by path, in the order of a walk, as they were at ``written`` (nanoseconds since the epoch).
 
     ``checkpoint`` is the id of the checkpoint that holds all of it; empty until that has been committed.
-    ``differs`` says whether anything is new since the cache that the scan began with.
+    ``differs`` says whether anything is new since the cache that the scan began with. ``whole`` is there when all of
+    it can be taken as it is if every stat is.
     """
 
-    def __init__(
-        self,
-        directories: dict[bytes, CachedDirectory],
-        *,
-        written: int,
-        checkpoint: bytes = b"",
-        differs: bool = True,
-    ) -> None:
-        self.directories = directories
-        self.written = written
-        self.checkpoint = checkpoint
-        self.differs = differs
-
-    def encode(self, *, store: str, workspace: str, boot: str, checkpoint: bytes) -> bytes:
-        """The file that :func:`load_cache` reads. ``checkpoint`` must be committed, and hold what was scanned."""
-        payload = _encoder.encode(_File(store, workspace, boot, checkpoint, self.written, self.directories))
-        return _MAGIC + checksum(payload) + payload
-
-
-def load_cache(path: Path, *, store: str, workspace: str, boot: str) -> StatCache | None:
-    """The cache at ``path``; None where there is none that is whole and belongs to this store and workspace."""
-    try:
-        data = memoryview(path.read_bytes())
-    except OSError:
-        return None
-    start = len(_MAGIC) + CHECKSUM_SIZE
-    payload = data[start:]
-    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : start] != checksum(payload):
-        return None
-    try:
-        file = _decoder.decode(payload)
-    except msgspec.MsgspecError:
-        return None
-    if (file.store, file.workspace) != (store, workspace) or not all(map(_is_whole, file.directories.values())):
-        return None
-    directories = file.directories
-    if file.boot != boot:
-        directories = {path: _after_boot(found, file.written) for path, found in directories.items()}
-    return StatCache(directories, written=file.written, checkpoint=file.checkpoint, differs=False)
+    directories: Mapping[bytes, CachedDirectory]
+    written: int
+    checkpoint: bytes = b""
+    differs: bool = True
+    whole: Whole | None = None
 
 
 def known_entries(directory: CachedDirectory) -> dict[bytes, tuple[Signature, AnyEntry]]:
     """The entries, by name, that an equal stat proves unchanged."""
     pairs = zip(directory.listing, directory.signatures, strict=True)
     return {entry.name: (signature, entry) for entry, signature in pairs if signature is not None}
-
-
-def _is_whole(directory: CachedDirectory) -> bool:
-    return len(directory.listing) == len(directory.signatures)
-
-
-def _after_boot(directory: CachedDirectory, written: int) -> CachedDirectory:
-    def proven(signature: Signature | None) -> Signature | None:
-        if signature is None:
-            return None
-        stamps = (signature.mtime_ns, signature.ctime_ns)
-        return None if any(abs(written - stamp) <= _UNSAFE_AFTER_BOOT for stamp in stamps) else signature
-
-    return replace(
-        directory,
-        signature=proven(directory.signature),
-        signatures=tuple(map(proven, directory.signatures)),
-    )

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from casnap.fs.directories import Directories
 from casnap.model.paths import join, split
 from casnap.model.tree import File, FileFlag, Omitted
+from casnap.workspace.cache import Trait
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import TRIES
 from casnap.workspace.reader import open_file
@@ -96,6 +97,7 @@ class Databases:
         return {
             join(directory, database_of(name))
             for directory, found in self._walk.found.items()
+            if not found.is_whole or found.traits & Trait.SIDE_FILES
             for name in found.signatures
             if name.endswith(SIDE_FILES) and database_of(name) in found.signatures
         }

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import stat
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from casnap.model.paths import ROOT, join, split
 from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason, Omitted
 from casnap.workspace.belief import Known
+from casnap.workspace.cache import CachedDirectory, Trait
 from casnap.workspace.rules import Rules, Texts
 from casnap.workspace.signature import Signature
+
+Look = Callable[[bytes], Signature | None]
+"""How a path looks now; None where nothing is."""
 
 
 @dataclass(slots=True)
@@ -35,7 +40,8 @@ class FoundDirectory:
 
     ``own`` has no tree and digest yet. ``rules`` are for what is in it, its own ignore files, which say ``texts``,
     included; ``remarks`` on those files are for a person. ``pending`` are files that must be read and
-    ``subdirectories`` directories that must be looked into before they have entries.
+    ``subdirectories`` directories that must be looked into before they have entries. ``guards`` are files that decide
+    about entries, by their paths in it. ``traits`` is what its entries do not show. ``context`` stands for ``rules``.
     """
 
     path: bytes
@@ -55,13 +61,30 @@ class FoundDirectory:
     unsettled: set[bytes] = field(default_factory=set)
     pending: list[ReadJob] = field(default_factory=list)
     subdirectories: list[bytes] = field(default_factory=list)
+    guards: dict[bytes, Signature] = field(default_factory=dict)
     file_bytes: int = 0
+    traits: Trait = Trait.NONE
+    context: int = 0
 
     def keep(self, entry: AnyEntry, *, settled: bool) -> None:
         """Record an entry. Unless ``settled``, the next scan will look at it again."""
         self.entries[entry.name] = entry
         if not settled:
             self.unsettled.add(entry.name)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is as it was in the cache: nobody has looked into it."""
+        return False
+
+    @property
+    def count(self) -> int:
+        """How many entries it has, left-out ones included."""
+        return len(self.entries)
+
+    def note_directory(self, name: bytes, signature: Signature) -> None:
+        """How a directory in it looks."""
+        self.signatures[name] = signature
 
     def omit(self, name: bytes, reason: OmitReason, problem: str | None = None) -> None:
         """Record that an entry exists and is left out; with a ``problem`` where something went wrong."""
@@ -82,6 +105,129 @@ class FoundDirectory:
         """The entries as a tree records them."""
         entries = self.entries
         return tuple([entries[name] for name in sorted(entries)])
+
+
+class ProvenDirectory(FoundDirectory):
+    """A directory that is as it was in the cache: what is in it is looked up when it is asked for."""
+
+    __slots__ = ("_cached", "_directories", "_entries", "_look", "_looks", "_signatures")
+
+    def __init__(
+        self,
+        path: bytes,
+        cached: CachedDirectory,
+        directories: Mapping[bytes, CachedDirectory],
+        *,
+        in_git: bool,
+        mounts: frozenset[bytes],
+        rules: Rules,
+        findings: Findings,
+        look: Look,
+    ) -> None:
+        """``cached`` must have a signature; ``directories`` are those of the cache."""
+        self._cached = cached
+        self._look = look
+        self._directories = directories
+        self._entries: dict[bytes, AnyEntry] | None = None
+        self._signatures: dict[bytes, Signature] | None = None
+        self._looks: dict[bytes, Signature] = {}
+        self.path = path
+        self.settled = True
+        self.in_git = in_git
+        self.is_git_root = bool(cached.traits & Trait.GIT_ROOT)
+        self.mounts = mounts
+        self.rules = rules
+        self.texts = {}
+        self.findings = findings
+        self.remarks = ()
+        self.unsettled = set()
+        self.pending = []
+        self.subdirectories = []
+        self.guards = {}
+        self.file_bytes = 0
+        self.traits = cached.traits
+        self.context = cached.context
+        self._note_findings()
+
+    def _note_findings(self) -> None:
+        traits = self._cached.traits
+        if traits & Trait.OMITS:
+            for entry in self._cached.listing:
+                if isinstance(entry, Omitted):
+                    self.findings.omitted[join(self.path, entry.name)] = OmitReason(entry.reason)
+        if traits & Trait.LINKS:
+            for name, signature in self.signatures.items():
+                if signature.nlink > 1 and not stat.S_ISDIR(signature.mode):
+                    self.findings.linked.add(join(self.path, name))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether nobody has looked into it."""
+        return self._entries is None
+
+    @property
+    def known(self) -> Known:  # type: ignore[override]
+        """What the cache knows of it: all there is."""
+        return Known(self._cached, doubted=False, doubted_names=frozenset())
+
+    @property
+    def own(self) -> Directory:  # type: ignore[override]
+        """The directory's own entry."""
+        return self._cached.entry
+
+    @property
+    def signature(self) -> Signature:  # type: ignore[override]
+        """How the directory itself looked."""
+        signature = self._cached.signature
+        assert signature is not None
+        return signature
+
+    @property
+    def entries(self) -> dict[bytes, AnyEntry]:  # type: ignore[override]
+        """The entries by name; who asks may change them."""
+        if self._entries is None:
+            self._entries = {entry.name: entry for entry in self._cached.listing}
+            pairs = zip(self._cached.listing, self._cached.signatures, strict=True)
+            self.unsettled = {
+                entry.name for entry, found in pairs if found is None and not isinstance(entry, Directory)
+            }
+            self.guards = {name: look for name, look in self._cached.guards if b"/" in name}
+        return self._entries
+
+    @property
+    def signatures(self) -> dict[bytes, Signature]:  # type: ignore[override]
+        """How everything in it looks."""
+        if self._signatures is None:
+            self._signatures = stored_signatures(self.path, self._cached, self._directories, self._look) | self._looks
+        return self._signatures
+
+    @property
+    def count(self) -> int:
+        """How many entries it has, left-out ones included."""
+        return self._cached.count if self._entries is None else len(self._entries)
+
+    def note_directory(self, name: bytes, signature: Signature) -> None:
+        """How a directory in it looks; said when somebody asks for signatures."""
+        self._looks[name] = signature
+        if self._signatures is not None:
+            self._signatures[name] = signature
+
+
+def stored_signatures(
+    path: bytes, cached: CachedDirectory, directories: Mapping[bytes, CachedDirectory], look: Look
+) -> dict[bytes, Signature]:
+    """How everything in a cached directory looks; what is left out is no part of the cache, and is looked at now."""
+    found: dict[bytes, Signature] = {}
+    for entry, signature in zip(cached.listing, cached.signatures, strict=True):
+        inside = join(path, entry.name)
+        if isinstance(entry, Directory):
+            directory = directories.get(inside)
+            signature = None if directory is None else directory.signature
+        if signature is None and not (isinstance(entry, Omitted) and entry.reason == OmitReason.MOUNT_POINT):
+            signature = look(inside)
+        if signature is not None:
+            found[entry.name] = signature
+    return found
 
 
 @dataclass(slots=True)
@@ -118,20 +264,51 @@ class Signatures(Mapping[bytes, Signature]):
     """The signature of every path that a scan could stat: left-out ones too, and the root."""
 
     def __init__(self, directories: Mapping[bytes, FoundDirectory]) -> None:
-        self._root = directories[ROOT].signature
-        self._by_directory = {path: found.signatures for path, found in directories.items()}
+        self._directories = directories
 
     def __getitem__(self, path: bytes) -> Signature:
         if path == ROOT:
-            return self._root
+            return self._directories[ROOT].signature
         directory, name = split(path)
-        return self._by_directory[directory][name]
+        return self._directories[directory].signatures[name]
 
     def __iter__(self) -> Iterator[bytes]:
         yield ROOT
-        for directory, signatures in self._by_directory.items():
-            for name in signatures:
+        for directory, found in self._directories.items():
+            for name in found.signatures:
                 yield join(directory, name)
 
     def __len__(self) -> int:
-        return 1 + sum(map(len, self._by_directory.values()))
+        return 1 + sum(len(found.signatures) for found in self._directories.values())
+
+
+class CachedSignatures(Mapping[bytes, Signature]):
+    """The same for a workspace in which nothing has changed, from the cache: looked up when it is asked for."""
+
+    def __init__(self, directories: Mapping[bytes, CachedDirectory], look: Look) -> None:
+        self._directories = directories
+        self._look = look
+        self._known: dict[bytes, dict[bytes, Signature]] = {}
+
+    def _in(self, directory: bytes) -> dict[bytes, Signature]:
+        if directory not in self._known:
+            cached = self._directories[directory]
+            self._known[directory] = stored_signatures(directory, cached, self._directories, self._look)
+        return self._known[directory]
+
+    def __getitem__(self, path: bytes) -> Signature:
+        if path == ROOT:
+            signature = self._directories[ROOT].signature
+            assert signature is not None
+            return signature
+        directory, name = split(path)
+        return self._in(directory)[name]
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield ROOT
+        for directory in self._directories:
+            for name in self._in(directory):
+                yield join(directory, name)
+
+    def __len__(self) -> int:
+        return 1 + sum(len(self._in(directory)) for directory in self._directories)

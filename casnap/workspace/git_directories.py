@@ -44,7 +44,7 @@ class GitDirectories:
         return again
 
     def _has_moved(self, found: FoundDirectory) -> bool:
-        if not found.in_git or _HEAD not in found.signatures or _REFS not in found.signatures:
+        if not found.is_git_root or _HEAD not in found.signatures or _REFS not in found.signatures:
             return False
         seen = found.signatures.get(_PACKED_REFS)
         try:

@@ -8,12 +8,14 @@ import os
 import stat
 from collections.abc import Collection
 
+from casnap.codec.hashing import checksum
 from casnap.errors import CasnapError
 from casnap.model.paths import escape, join, split
 from casnap.model.tree import OmitReason, is_redacted
 from casnap.workspace.belief import Belief, Known
+from casnap.workspace.cache import CachedDirectory, StatCache, Trait
 from casnap.workspace.entries import directory_entry, read_xattrs, special_entry
-from casnap.workspace.found import Findings, FoundDirectory, ReadJob
+from casnap.workspace.found import Findings, FoundDirectory, Look, ProvenDirectory, ReadJob
 from casnap.workspace.ignore_files import IgnoreFiles, is_cache, read_ignore_files
 from casnap.workspace.omissions import Omissions, is_in_git
 from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY
@@ -31,12 +33,20 @@ _OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 class Lister:
     """Turns names into entries, as far as a stat, a link's target and what is already known allow."""
 
-    def __init__(self, omissions: Omissions, nonces: frozenset[str], settling: Settling, belief: Belief) -> None:
+    def __init__(
+        self, omissions: Omissions, nonces: frozenset[str], settling: Settling, belief: Belief, context: int = 0
+    ) -> None:
+        """``context`` stands for all that decides about entries and is not in the workspace."""
         self.findings = Findings()
+        self._context = context
         self._omissions = omissions
         self._nonces = nonces
         self._settling = settling
         self._belief = belief
+
+    def is_settled(self, signature: Signature) -> bool:
+        """Whether a change from now on is bound to give another signature."""
+        return self._settling.settled(signature)
 
     def list(self, path: bytes, fd: int, above: FoundDirectory | None) -> FoundDirectory | None:
         """Everything in the directory at ``path``, open as ``fd``; again where it changed meanwhile.
@@ -82,10 +92,39 @@ class Lister:
             texts=files.texts,
             findings=self.findings,
             remarks=files.remarks,
+            context=self._context if above is None else above.context,
         )
+        self._note_rules(found, names)
         for name in names:
             self.look(found, fd, name)
         return found
+
+    def _note_rules(self, found: FoundDirectory, names: Collection[bytes]) -> None:
+        """Give a directory that has rules of its own a context of its own."""
+        is_repository = GIT_DIRECTORY in names and self._omissions.rules.selection.use_gitignore
+        if found.texts or is_repository:
+            said = repr((found.context, found.path, is_repository, sorted(found.texts.items())))
+            found.context = context_of(said)
+            found.traits |= Trait.RULES
+
+    def proven(
+        self, path: bytes, cached: CachedDirectory, cache: StatCache, above: FoundDirectory, look: Look
+    ) -> FoundDirectory:
+        """A directory that need not be looked at.
+
+        Raises:
+            Damage: the store has not got its tree.
+        """
+        return ProvenDirectory(
+            path,
+            cached,
+            cache.directories,
+            in_git=is_in_git(path),
+            mounts=self._omissions.mounts_in(path),
+            rules=above.rules,
+            findings=self.findings,
+            look=look,
+        )
 
     def _ignore_files(self, fd: int, names: Collection[bytes], above: FoundDirectory | None) -> IgnoreFiles | None:
         """What the ignore files say in a directory; None for a cache, which the root never is."""
@@ -166,6 +205,11 @@ class Lister:
         if unchanged:
             found.keep(entry, settled=settled)
         return unchanged
+
+
+def context_of(said: str) -> int:
+    """A number that stands for a text."""
+    return int.from_bytes(checksum(said.encode("utf-8", "surrogateescape")), "little")
 
 
 def unreadable(error: OSError) -> str:

@@ -17,19 +17,21 @@ from casnap.model.tree import Directory, OmitReason
 from casnap.workspace.ahead import ReadingAhead, reading_ahead
 from casnap.workspace.assembly import Links, build_trees, link_groups
 from casnap.workspace.belief import Belief
-from casnap.workspace.cache import StatCache
+from casnap.workspace.cache import StatCache, Whole
+from casnap.workspace.cache_file import CacheFile
 from casnap.workspace.confirmation import unconfirmed
 from casnap.workspace.databases import Copier
-from casnap.workspace.found import Signatures
-from casnap.workspace.lister import Lister
-from casnap.workspace.mounts import find_mounts
+from casnap.workspace.found import CachedSignatures, Signatures
+from casnap.workspace.lister import Lister, context_of
+from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
 from casnap.workspace.outbox import Outbox
+from casnap.workspace.proof import KEEP_TIMES, Proof
 from casnap.workspace.reader import Reader
 from casnap.workspace.recording import recorded_rules
 from casnap.workspace.rounds import Rounds
 from casnap.workspace.rules import Rules
-from casnap.workspace.signature import Settling, Signature
+from casnap.workspace.signature import Settling, Signature, looker
 from casnap.workspace.walk import Walk
 
 
@@ -99,10 +101,18 @@ def scan(
     directories.forget(ROOT)
     mounts = find_mounts(directories, one_file_system=selection.one_file_system)
     borders = frozenset(mounts.inside)
-    settling = Settling(clock, mounts.file_system, *mounts.inside.values())
+    kinds = (mounts.file_system, *mounts.inside.values())
+    settling = Settling(clock, *kinds)
     omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside, borders)
-    belief = Belief(cache, trusted=trusted, only=only)
-    walk = Walk(directories, Lister(omissions, nonces, settling, belief), progress)
+    context = _context(omissions, mounts, selection, nonces)
+    proof = None
+    if trusted and not confirm and not only and cache is not None and KEEP_TIMES.issuperset(kinds):
+        proof = _proof(cache, source, directories)
+        if proof is not None and proof.holds_all and cache.whole is not None and cache.whole.context == context:
+            before_reading(ReadingAhead(0, 0, {}))
+            return _as_before(cache, cache.whole, directories, borders, started, clock.now())
+    lister = Lister(omissions, nonces, settling, Belief(cache, trusted=trusted, only=only), context)
+    walk = Walk(directories, lister, progress, cache, proof)
     with _shown(progress, "scanning", 0):
         walk.run()
     jobs = (unconfirmed(walk.found, sink, source) if confirm else []) + walk.take_jobs()
@@ -112,7 +122,49 @@ def scan(
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     with _shown(progress, "reading", ahead.total_bytes):
         rounds.run(jobs)
-    return _put_together(walk, rounds, outbox, borders, trusted and not confirm, started, clock.now())
+    return _put_together(walk, rounds, outbox, borders, trusted and not confirm, started, clock.now(), context)
+
+
+def _proof(cache: StatCache, source: ObjectSource | None, directories: Directories) -> Proof | None:
+    """What of a cache that comes from a file still holds; None where it cannot be told."""
+    file = cache.directories
+    if not isinstance(file, CacheFile) or source is None:
+        return None
+    file.source = source
+    return Proof(file, directories.root_fd)
+
+
+def _context(omissions: Omissions, mounts: Mounts, selection: Selection, nonces: frozenset[str]) -> int:
+    """A number for all that decides about entries beside what is in the workspace."""
+    excluded = (sorted(omissions.exclusions.paths), sorted(omissions.exclusions.identities))
+    mounted = (sorted(mounts.points), sorted(mounts.inside.items()))
+    return context_of(
+        repr((omissions.root_path, selection, excluded, mounted, sorted(omissions.aside), sorted(nonces)))
+    )
+
+
+def _as_before(
+    cache: StatCache, whole: Whole, directories: Directories, borders: frozenset[bytes], started: int, ended: int
+) -> Scan:
+    """A scan that found nothing new at all."""
+    return Scan(
+        root=cache.directories[ROOT].entry,
+        links=whole.links,
+        signatures=CachedSignatures(cache.directories, looker(directories)),
+        problems=[],
+        skipped=[(path, OmitReason(reason)) for path, reason in whole.skipped],
+        leftovers=[],
+        rules=whole.rules,
+        unsure=frozenset(),
+        remarks=whole.remarks,
+        borders=borders,
+        started=started,
+        ended=ended,
+        entries=whole.entries,
+        files_read=0,
+        bytes_read=0,
+        cache=cache,
+    )
 
 
 def _put_together(
@@ -123,11 +175,13 @@ def _put_together(
     reuse: bool,
     started: int,
     ended: int,
+    context: int,
 ) -> Scan:
+    findings = walk.findings
+    walk.note_unprovable()
     root, cache = build_trees(walk.found, outbox, reuse=reuse, written=ended)
     outbox.flush()
-    findings = walk.findings
-    return Scan(
+    found = Scan(
         root=root,
         links=link_groups(walk.found, findings.linked, borders),
         signatures=Signatures(walk.found),
@@ -140,11 +194,15 @@ def _put_together(
         borders=borders,
         started=started,
         ended=ended,
-        entries=sum(len(found.entries) for found in walk.found.values()) - len(findings.omitted),
+        entries=sum(found.count for found in walk.found.values()) - len(findings.omitted),
         files_read=rounds.files_read,
         bytes_read=rounds.bytes_read,
         cache=cache,
     )
+    if not (found.problems or found.leftovers or found.unsure):
+        skipped = tuple((path, int(reason)) for path, reason in found.skipped)
+        cache.whole = Whole(context, found.links, found.rules, skipped, found.remarks, found.entries)
+    return found
 
 
 @contextlib.contextmanager

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 from msgspec import Struct
 
+from casnap.fs.directories import Directories
 from casnap.model.clock import Clock
+from casnap.model.paths import split
 from casnap.model.tree import NANOSECONDS
 
 MARGIN = 20_000_000
@@ -23,7 +26,6 @@ _CLUSTER = frozenset({"beegfs", "gfs2", "glusterfs", "gpfs", "ocfs2", "orangefs"
 _GUEST = frozenset({"9p", "prl_fs", "vboxsf", "virtiofs", "vmhgfs"})
 _FUSE = frozenset({"fuse", "fuseblk"})
 _REMOTE = _NETWORK | _CLUSTER | _GUEST | _FUSE
-_UNSIGNED_64 = 1 << 64
 _SIGNED_64 = 1 << 63
 
 
@@ -53,8 +55,8 @@ class Signature(Struct, frozen=True, array_like=True, forbid_unknown_fields=True
 
     @property
     def storable(self) -> bool:
-        """Whether the times fit into 64 bits; some file systems go beyond."""
-        return -_SIGNED_64 <= self.mtime_ns < _UNSIGNED_64 and -_SIGNED_64 <= self.ctime_ns < _UNSIGNED_64
+        """Whether the times fit into 64 bits, with a sign; some file systems go beyond."""
+        return -_SIGNED_64 <= self.mtime_ns < _SIGNED_64 and -_SIGNED_64 <= self.ctime_ns < _SIGNED_64
 
 
 def signature_of(status: os.stat_result) -> Signature:
@@ -68,6 +70,19 @@ def signature_of(status: os.stat_result) -> Signature:
         status.st_dev,
         status.st_nlink,
     )
+
+
+def looker(directories: Directories) -> Callable[[bytes], Signature | None]:
+    """What tells how a path of a workspace looks now; None where nothing is."""
+
+    def look(path: bytes) -> Signature | None:
+        parent, name = split(path)
+        try:
+            return signature_of(os.lstat(name, dir_fd=directories.fd(parent)))
+        except OSError:
+            return None
+
+    return look
 
 
 class Settling:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import os
 from collections import Counter
 
-from casnap.errors import CasnapError
+from casnap.errors import CasnapError, Damage
 from casnap.fs.directories import Directories
 from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, ancestors, is_within, join, split
 from casnap.model.tree import OmitReason
+from casnap.workspace.cache import CachedDirectory, StatCache, Trait
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours, unreadable
 from casnap.workspace.omissions import GIT_OBJECTS
+from casnap.workspace.proof import Proof
 from casnap.workspace.reader import GONE
+from casnap.workspace.rules import CACHE_TAG
+from casnap.workspace.signature import looker, signature_of
 
 GIT_AT_WORK = "captured, but git was at work in it all the time: a restored copy may be incomplete"
 
@@ -24,12 +28,22 @@ class Walk:
     Of a git directory the objects are looked at last: what a reference names by then is among them.
     """
 
-    def __init__(self, directories: Directories, lister: Lister, progress: Progress) -> None:
+    def __init__(
+        self,
+        directories: Directories,
+        lister: Lister,
+        progress: Progress,
+        cache: StatCache | None = None,
+        proof: Proof | None = None,
+    ) -> None:
+        """``proof`` says which directories of ``cache`` need not be looked at."""
         self.found: dict[bytes, FoundDirectory] = {}
         self.findings = lister.findings
         self._directories = directories
         self._lister = lister
         self._progress = progress
+        self._cache = cache
+        self._proof = proof
         self._ahead = [ROOT]
         self._jobs: list[ReadJob] = []
         self._looks: Counter[bytes] = Counter()
@@ -42,6 +56,8 @@ class Walk:
         """
         while self._ahead:
             path = self._ahead.pop()
+            if self._take_proven(path):
+                continue
             try:
                 found = self._lister.list(path, self._directories.fd(path), self._above(path))
             except OSError as error:
@@ -49,14 +65,64 @@ class Walk:
                 self._could_not_visit(path, error)
                 continue
             if found is None:
-                self.found[split(path)[0]].omit(split(path)[1], OmitReason.IGNORED)
+                self._leave_out_cache(path)
                 continue
             self.found[path] = found
             if path != ROOT:
                 parent, name = split(path)
-                self.found[parent].signatures[name] = found.signature
+                self.found[parent].note_directory(name, found.signature)
             self._collect(found)
             self._progress.advance(len(found.signatures))
+
+    def note_unprovable(self) -> None:
+        """What something is wrong with is looked at again the next time."""
+        for path in self.findings.problems.keys() | self.findings.leftovers:
+            for directory in (path, split(path)[0]):
+                if (found := self.found.get(directory)) is not None:
+                    found.traits |= Trait.UNPROVABLE
+
+    def _take_proven(self, path: bytes) -> bool:
+        """Take a directory as it is in the cache, where that is proven; whether it is.
+
+        One that is looked at again is not: something about it was not as it seemed.
+        """
+        if self._proof is None or self._cache is None or path == ROOT or self._looks[path]:
+            return False
+        above = self.found[split(path)[0]]
+        if not self._proof.holds(path) or (cached := self._cache.directories[path]).context != above.context:
+            return False
+        if above.in_git and not self._is_still(path, cached):
+            return False
+        try:
+            found = self._lister.proven(path, cached, self._cache, above, looker(self._directories))
+        except Damage:  # the store has not got its tree any more
+            return False
+        self.found[path] = found
+        above.note_directory(split(path)[1], found.signature)
+        self._ahead += [join(path, name) for name in reversed(self._proof.children(path))]
+        return True
+
+    def _is_still(self, path: bytes, cached: CachedDirectory) -> bool:
+        """Whether no name in a directory has come or gone up to now: objects come before what refers to them.
+
+        The references may have been read after everything was proved.
+        """
+        try:
+            status = os.lstat(path, dir_fd=self._directories.root_fd)
+        except OSError:
+            return False
+        return cached.signature is not None and cached.signature.matches(status)
+
+    def _leave_out_cache(self, path: bytes) -> None:
+        """Leave a directory out that is a cache: its tag decides, also next time."""
+        parent, name = split(path)
+        above = self.found[parent]
+        above.omit(name, OmitReason.IGNORED)
+        tag = signature_of(os.lstat(CACHE_TAG, dir_fd=self._directories.fd(path)))
+        if self._lister.is_settled(tag):
+            above.guards[join(name, CACHE_TAG)] = tag
+        else:
+            above.traits |= Trait.UNPROVABLE
 
     def _above(self, path: bytes) -> FoundDirectory | None:
         return None if path == ROOT else self.found[split(path)[0]]
@@ -111,6 +177,7 @@ class Walk:
         """Have the next :meth:`run` visit a directory that was found, and all below it, as if for the first time."""
         self._directories.forget(path)
         self._discard(path)
+        self._proof = None  # what is looked at anew is looked at in earnest
         self._ahead.append(path)
 
     def look_again_at_git_objects(self, path: bytes) -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from casnap.codec.hashing import digest
 from casnap.codec.trees import load_listing
 from casnap.model.tree import Directory
-from casnap.workspace.cache import load_cache
+from casnap.workspace.cache_file import encode_cache, load_cache
 from support.scanning import MemoryStore, entries_of, facts_of, facts_on_disk, take
 
 NAMES = st.sampled_from([b"a", b"b", b"c", b"\xff", b"\xc3\xa9", b".git", b"x.lock"])
@@ -97,7 +97,7 @@ def test_a_scan_with_a_cache_finds_what_one_without_finds_and_both_what_is_there
                 continue
             fresh = take(root)
             scan = take(root, store, cache=load_cache(file, **names))
-            file.write_bytes(scan.cache.encode(**names, checkpoint=b"c" * 32))
+            file.write_bytes(encode_cache(scan.cache, **names, checkpoint=b"c" * 32))
             locks = {path for path in facts_on_disk(root) if is_lock(path) and os.path.isfile(os.path.join(root, path))}
             locks = {path for path in locks if not os.path.islink(os.path.join(root, path))}
             assert (scan.root, scan.links, scan.signatures) == (fresh.root, fresh.links, fresh.signatures)

@@ -105,6 +105,7 @@ def take(
 ) -> Scan:
     """Scan the directory ``root``."""
     opened = directories or Directories(os.path.realpath(os.fsencode(root)))
+    options.setdefault("source", store)
     try:
         return scan(
             opened,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 from pathlib import Path
@@ -14,10 +15,11 @@ from blake3 import blake3
 from casnap.errors import StorageFailed
 from casnap.fs.durable import write_whole
 from casnap.model.ids import ObjectKind
-from casnap.model.tree import NANOSECONDS, AnyEntry, File
-from casnap.workspace import cache as cache_module
+from casnap.model.tree import NANOSECONDS, File
+from casnap.workspace import cache_file
 from casnap.workspace.ahead import ReadingAhead
-from casnap.workspace.cache import StatCache, load_cache
+from casnap.workspace.cache import StatCache, is_same
+from casnap.workspace.cache_file import CacheFile, encode_cache, load_cache
 from casnap.workspace.signature import Signature
 from support.scanning import (
     MemoryStore,
@@ -246,7 +248,9 @@ def test_a_long_file_is_read_again_when_any_part_of_it_is_lost(root: Path, lost:
     assert second.files_read == (0 if lost is None else 1)
     assert second.root == first.root
     assert store.objects == whole
-    assert take(root, store, cache=first.cache, confirm=True).files_read == 1  # without a source it cannot be told
+    assert (
+        take(root, store, cache=first.cache, confirm=True, source=None).files_read == 1
+    )  # without a source it cannot be told
 
 
 def test_what_is_ahead_is_told_before_anything_is_put(root: Path) -> None:
@@ -270,20 +274,35 @@ def test_what_is_ahead_is_told_before_anything_is_put(root: Path) -> None:
 NAMES = {"store": "s", "workspace": "w", "boot": "b"}
 
 
-class TestFile:
-    def saved(self, tmp_path: Path, cache: StatCache) -> Path:
-        path = tmp_path / "cache"
-        write_whole(path, cache.encode(**NAMES, checkpoint=b"i" * 32), durable=False)
-        return path
+def saved(tmp_path: Path, cache: StatCache) -> Path:
+    path = tmp_path / "cache"
+    write_whole(path, encode_cache(cache, **NAMES, checkpoint=b"i" * 32), durable=False)
+    return path
 
+
+def loaded(path: Path, store: MemoryStore, **other: str) -> StatCache:
+    found = load_cache(path, **NAMES | other)
+    assert found is not None
+    assert isinstance(found.directories, CacheFile)
+    found.directories.source = store
+    return found
+
+
+def assert_equal(one: StatCache, other: StatCache) -> None:
+    assert list(one.directories) == list(other.directories)
+    assert all(is_same(one.directories[path], other.directories[path]) for path in one.directories)
+    assert one.whole == other.whole
+
+
+class TestFile:
     def test_it_comes_back_as_it_was(self, root: Path, tmp_path: Path) -> None:
-        scan = take(root)
-        loaded = load_cache(self.saved(tmp_path, scan.cache), **NAMES)
-        assert loaded is not None
-        assert loaded.directories == scan.cache.directories
-        assert loaded.checkpoint == b"i" * 32
-        assert loaded.written == scan.ended
-        again = take(root, cache=loaded)
+        store = MemoryStore()
+        scan = take(root, store)
+        found = loaded(saved(tmp_path, scan.cache), store)
+        assert_equal(found, scan.cache)
+        assert found.checkpoint == b"i" * 32
+        assert found.written == scan.ended
+        again = take(root, store, cache=found)
         assert again.files_read == 0
         assert not again.cache.differs
 
@@ -291,11 +310,11 @@ class TestFile:
     def test_one_of_another_store_or_workspace_is_none(
         self, root: Path, tmp_path: Path, foreign: dict[str, str]
     ) -> None:
-        path = self.saved(tmp_path, take(root).cache)
+        path = saved(tmp_path, take(root).cache)
         assert load_cache(path, **NAMES | foreign) is None
 
     def test_a_damaged_or_absent_one_is_none(self, root: Path, tmp_path: Path) -> None:
-        path = self.saved(tmp_path, take(root).cache)
+        path = saved(tmp_path, take(root).cache)
         data = path.read_bytes()
         assert load_cache(tmp_path / "absent", **NAMES) is None
         for position in range(0, len(data), 7):
@@ -306,49 +325,148 @@ class TestFile:
             assert load_cache(path, **NAMES) is None
 
     def test_one_whose_columns_do_not_fit_is_none(self, root: Path, tmp_path: Path) -> None:
-        cache = take(root).cache
-        top = cache.directories[b""]
-        cache.directories[b""] = msgspec.structs.replace(top, signatures=top.signatures[1:])
-        assert load_cache(self.saved(tmp_path, cache), **NAMES) is None
+        path = saved(tmp_path, take(root).cache)
+        data = path.read_bytes()
+        start = len(cache_file.MAGIC) + 8
+        for cut in (1, 8, 40, 100):
+            payload = data[start:-cut]
+            path.write_bytes(cache_file.MAGIC + blake3(payload).digest(length=8) + payload)
+            assert load_cache(path, **NAMES) is None
 
     def test_after_another_boot_the_last_two_minutes_are_read_again(self, root: Path, tmp_path: Path) -> None:
         minutes = 60 * NANOSECONDS
-        cache = take(root).cache
-        aged: dict[bytes, Any] = {}
-        for path, directory in cache.directories.items():
-            ages = {b"a": (5, 1), b"b": (3, 3), b"c": (1, 5)}
-            signatures = tuple(
+        store = MemoryStore()
+        cache = take(root, store).cache
+        ages = {b"a": (5, 1), b"b": (3, 3), b"c": (1, 5)}
+        for directory in cache.directories.values():
+            directory.signatures = tuple(
                 self._aged(signature, *(cache.written - age * minutes for age in ages.get(entry.name, (5, 5))))
                 for entry, signature in zip(directory.listing, directory.signatures, strict=True)
             )
-            aged[path] = msgspec.structs.replace(directory, signatures=signatures)
-        path = self.saved(tmp_path, StatCache(aged, written=cache.written))
-        loaded = load_cache(path, **NAMES | {"boot": "another"})
-        assert loaded is not None
+        path = saved(tmp_path, cache)
         believed = {
             entry.name
-            for directory in loaded.directories.values()
+            for directory in loaded(path, store, boot="another").directories.values()
             for entry, signature in zip(directory.listing, directory.signatures, strict=True)
             if signature is not None
         }
         assert believed == {b"b", b"link"}
-        same = load_cache(path, **NAMES)
-        assert same is not None
-        assert same.directories == aged
+        assert_equal(loaded(path, store), cache)
 
     def _aged(self, signature: Signature | None, mtime: int, ctime: int) -> Signature | None:
         return signature and msgspec.structs.replace(signature, mtime_ns=mtime, ctime_ns=ctime)
 
     def test_times_that_no_number_of_the_file_can_hold_are_left_out(self, root: Path, tmp_path: Path) -> None:
-        far = 1 << 70
+        far = 1 << 63
         signature = Signature(0, 0, far, 0, 0, 0, 0)
         assert not signature.storable
-        assert not msgspec.structs.replace(signature, mtime_ns=-far).storable
-        assert msgspec.structs.replace(signature, mtime_ns=-1).storable
+        assert not msgspec.structs.replace(signature, mtime_ns=-far - 1).storable
+        assert msgspec.structs.replace(signature, mtime_ns=-far).storable
+        store = MemoryStore()
+        cache = take(root, store).cache
+        top = cache.directories[b""]
+        top.signatures = tuple(found and msgspec.structs.replace(found, mtime_ns=far) for found in top.signatures)
+        assert set(loaded(saved(tmp_path, cache), store).directories[b""].signatures) == {None}
+
+    def test_what_is_as_it_was_is_copied_in_runs(self, root: Path, tmp_path: Path, monkeypatch: Any) -> None:
+        store = MemoryStore()
+        for number in range(30):
+            (root / f"d{number:02}").mkdir()
+            (root / f"d{number:02}" / "f").write_bytes(b"%d" % number)
+        settle(root)
+        path = saved(tmp_path, take(root, store).cache)
+        (root / "d11" / "f").write_bytes(b"other")
+        settle(root)
+        runs: list[tuple[int, int]] = []
+        copy = CacheFile.copy
+        monkeypatch.setattr(CacheFile, "copy", lambda self, *a: runs.append(a[1:]) or copy(self, *a))
+        scan = take(root, store, cache=loaded(path, store))
+        again = saved(tmp_path, scan.cache)
+        assert len(runs) == 2
+        assert sum(last - first + 1 for first, last in runs) == len(scan.cache.directories) - 2
+        assert_equal(loaded(again, store), scan.cache)
+        assert_equal(loaded(again, store), take(root, store).cache)
 
 
-def test_a_cache_never_holds_more_than_lists_of_plain_values(root: Path) -> None:
-    """It is read back from disk: nothing in it may run code."""
-    data = take(root).cache.encode(store="s", workspace="w", boot="b", checkpoint=b"")
-    plain: list[AnyEntry] = msgspec.msgpack.decode(data[len(cache_module._MAGIC) + 8 :])
-    assert isinstance(plain, list)
+class Counting:
+    """Counts what is asked of the system."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: dict[str, list[bytes]] = {"listdir": [], "open": []}
+        for name, seen in self.calls.items():
+            monkeypatch.setattr(os, name, self._spy(getattr(os, name), seen))
+
+    def _spy(self, real: Any, seen: list[bytes]) -> Any:
+        def call(path: Any, *more: Any, **options: Any) -> Any:
+            seen.append(os.fsencode(path) if isinstance(path, str | bytes | os.PathLike) else b"fd")
+            return real(path, *more, **options)
+
+        return call
+
+
+def test_nothing_is_listed_or_opened_but_the_root_when_nothing_has_changed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = MemoryStore()
+    first = take(root, store)
+    cache = loaded(saved(tmp_path, first.cache), store)
+    counting = Counting(monkeypatch)
+    second = take(root, store, cache=cache)
+    assert counting.calls["listdir"] == []
+    assert [path for path in counting.calls["open"] if path not in (os.fsencode(root), b"/proc/self/mountinfo")] == []
+    assert (second.root, second.links, second.rules) == (first.root, first.links, first.rules)
+    assert second.entries == first.entries == 6
+    assert dict(second.signatures) == dict(first.signatures)
+
+
+def test_only_a_directory_that_changed_and_those_above_it_are_looked_into(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        (root / f"d{number}" / "below").mkdir(parents=True)
+        (root / f"d{number}" / "below" / "f").write_bytes(b"%d" % number)
+    settle(root)
+    store = MemoryStore()
+    cache = loaded(saved(tmp_path, take(root, store).cache), store)
+    (root / "d7" / "below" / "g").write_bytes(b"new")
+    counting = Counting(monkeypatch)
+    scan = take(root, store, cache=cache)
+    assert len(counting.calls["listdir"]) == 2  # the root, and the one that changed
+    monkeypatch.undo()
+    assert facts_of(store, scan.root) == facts_on_disk(root)
+
+
+def test_a_tree_that_the_store_lost_does_not_keep_its_directory_from_being_recorded(root: Path, tmp_path: Path) -> None:
+    store = MemoryStore()
+    first = take(root, store)
+    cache = loaded(saved(tmp_path, first.cache), store)
+    del store.objects[next(key for key in store.objects if key.id == first.cache.directories[b"sub"].entry.tree)]
+    (root / "sub" / "b").write_bytes(b"BBBB")
+    settle(root)
+    scan = take(root, store, cache=cache)
+    assert facts_of(store, scan.root) == facts_on_disk(root)
+
+
+@pytest.mark.parametrize("file_system", ["nfs", "fuse.sshfs", "9p", "vfat", ""])
+def test_where_directories_may_keep_their_times_every_one_is_listed(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file_system: str
+) -> None:
+    from casnap.workspace import mounts
+    from casnap.workspace import scan as scan_module
+
+    store = MemoryStore()
+    cache = loaded(saved(tmp_path, take(root, store).cache), store)
+    real = mounts.find_mounts
+    pretend = lambda *a, **o: dataclasses.replace(real(*a, **o), file_system=file_system)  # noqa: E731
+    monkeypatch.setattr(scan_module, "find_mounts", pretend)
+    counting = Counting(monkeypatch)
+    take(root, store, cache=cache)
+    assert len(counting.calls["listdir"]) >= 3
+
+
+def test_a_file_of_a_cache_never_holds_code(root: Path) -> None:
+    """It is read back from disk: its head is a list of plain values, and the rest numbers, names and such lists."""
+    data = encode_cache(take(root).cache, store="s", workspace="w", boot="b", checkpoint=b"")
+    payload = data[len(cache_file.MAGIC) + 8 :]
+    size = int.from_bytes(payload[:8], "little")
+    assert isinstance(msgspec.msgpack.decode(payload[8 : 8 + size]), list)

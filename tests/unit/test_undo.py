@@ -17,7 +17,7 @@ from casnap.fs import placing
 from casnap.model.objects import ObjectSource
 from casnap.model.tree import File
 from casnap.store.state import State
-from casnap.workspace.cache import load_cache
+from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
 from casnap.workspace.switching import Switch
 from support.oracle import difference, inodes, snapshot

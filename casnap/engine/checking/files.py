@@ -9,7 +9,7 @@ from pathlib import Path
 
 from casnap.model.check import Fault, Finding
 from casnap.store.inspection import Inspection
-from casnap.workspace.cache import load_cache
+from casnap.workspace.cache_file import load_cache
 
 _AT_TOP = re.compile(
     r"casnap-store\.json|README\.txt|reserve|packs|oplog|locks|cache|lost\+found"

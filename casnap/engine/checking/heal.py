@@ -22,7 +22,7 @@ from casnap.store.reach import children
 from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
-from casnap.workspace.cache import load_cache
+from casnap.workspace.cache_file import load_cache
 
 
 @dataclass(slots=True)

@@ -1,0 +1,351 @@
+"""The stat cache as a file: columns of names and numbers, of which a scan that finds nothing new decodes hardly any.
+
+Reading 100,000 rows takes a few milliseconds this way, fifty as lists of objects. Directories follow each other in the
+order of a walk; those that are as they were are copied from the file before in runs.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from itertools import accumulate, pairwise
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from casnap.codec.hashing import CHECKSUM_SIZE, checksum
+from casnap.codec.trees import load_listing
+from casnap.errors import Damage
+from casnap.model.objects import ObjectSource
+from casnap.model.tree import NANOSECONDS, Directory, Listing, Omitted
+from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, Whole
+from casnap.workspace.signature import Signature
+
+MAGIC = b"casnap stat cache 2\n"
+
+UNSETTLED = 0
+"""Stands for the inode of what had not settled: no file has it, so no stat is equal."""
+
+_UNSAFE_AFTER_BOOT = 120 * NANOSECONDS
+"""A crash may undo what was written so long before the cache, and leave the stat as it was."""
+
+_COLUMNS = {"mode": "I", "size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "nlink": "Q"}
+_UNKNOWN = Signature(0, 0, 0, 0, UNSETTLED, 0, 0)
+
+
+class _Header(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    store: str
+    workspace: str
+    boot: str
+    checkpoint: bytes
+    written: int
+    whole: Whole | None
+    directories: int
+    rows: int
+    paths: int
+    entries: int
+
+
+_encoder = msgspec.msgpack.Encoder()
+_header_decoder = msgspec.msgpack.Decoder(_Header)
+_entry_decoder = msgspec.msgpack.Decoder(Directory)
+
+
+class Stats:
+    """Signatures in columns, one row each."""
+
+    def __init__(self) -> None:
+        self.columns = {name: array(code) for name, code in _COLUMNS.items()}
+
+    def __len__(self) -> int:
+        return len(self.columns["mode"])
+
+    def add(self, signature: Signature | None) -> None:
+        """Append a row; None is of something that had not settled."""
+        found = signature or _UNKNOWN
+        values = (found.mode, found.size, found.mtime_ns, found.ctime_ns, found.inode, found.nlink)
+        for column, value in zip(self.columns.values(), values, strict=True):
+            column.append(value)
+
+    def extend(self, other: Stats, start: int, end: int) -> None:
+        """Append rows of others."""
+        for name, column in self.columns.items():
+            column.extend(other.columns[name][start:end])
+
+    def get(self, row: int, device: int) -> Signature | None:
+        """One row; ``device`` is that of the directory."""
+        mode, size, mtime, ctime, inode, nlink = (column[row] for column in self.columns.values())
+        return None if inode == UNSETTLED else Signature(mode, size, mtime, ctime, inode, device, nlink)
+
+    def doubt(self, written: int) -> None:
+        """After another boot what was changed shortly before ``written`` has not settled."""
+        inodes = self.columns["inode"]
+        for name in ("mtime", "ctime"):
+            for row, stamp in enumerate(self.columns[name]):
+                if abs(written - stamp) <= _UNSAFE_AFTER_BOOT:
+                    inodes[row] = UNSETTLED
+
+    @property
+    def data(self) -> bytes:
+        """All columns, one after the other."""
+        return b"".join(column.tobytes() for column in self.columns.values())
+
+    @classmethod
+    def read(cls, data: memoryview, rows: int) -> tuple[Stats, memoryview]:
+        """The columns that ``data`` begins with, and what follows."""
+        stats = cls()
+        for column in stats.columns.values():
+            size = rows * column.itemsize
+            column.frombytes(data[:size])
+            data = data[size:]
+        return stats, data
+
+
+class CacheFile(Mapping[bytes, CachedDirectory]):
+    """Directories by path, decoded one by one as they are asked for. ``source`` has their trees."""
+
+    def __init__(self) -> None:
+        self.source: ObjectSource | None = None
+        self.paths: list[bytes] = []
+        self.names: list[bytes] = []
+        self.own = Stats()
+        self.devices = array("Q")
+        self.contexts = array("Q")
+        self.counts = array("Q")
+        self.traits = bytearray()
+        self.starts = array("Q", [0])
+        self.rows = Stats()
+        self.entries: list[bytes] = []
+        self._numbers: dict[bytes, int] | None = None
+        self._made: dict[bytes, StoredDirectory] = {}
+
+    @property
+    def numbers(self) -> dict[bytes, int]:
+        """The number of each directory."""
+        if self._numbers is None:
+            self._numbers = {path: number for number, path in enumerate(self.paths)}
+        return self._numbers
+
+    def __getitem__(self, path: bytes) -> CachedDirectory:
+        made = self._made.get(path)
+        if made is None:
+            made = self._made[path] = StoredDirectory(self, self.numbers[path])
+        return made
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.paths)
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def span(self, number: int) -> tuple[int, int]:
+        """The rows of a directory."""
+        return self.starts[number], self.starts[number + 1]
+
+    def add(self, path: bytes, directory: CachedDirectory) -> None:
+        """Append a directory."""
+        self.paths.append(path)
+        self.own.add(directory.signature if directory.signature and directory.signature.storable else None)
+        self.devices.append(directory.signature.device if directory.signature else 0)
+        self.contexts.append(directory.context)
+        self.counts.append(directory.count)
+        self.traits.append(int(directory.traits))
+        self.entries.append(_encoder.encode(directory.entry))
+        for name, signature in directory.rows:
+            self.names.append(name)
+            told = signature is not None and signature.storable and signature.device == self.devices[-1]
+            self.rows.add(signature if told else None)
+        self.starts.append(len(self.names))
+
+    def copy(self, other: CacheFile, first: int, last: int) -> None:
+        """Append directories of another file, from a number to another, as they are."""
+        start, end = other.starts[first], other.starts[last + 1]
+        shift = len(self.names) - start
+        self.paths += other.paths[first : last + 1]
+        self.own.extend(other.own, first, last + 1)
+        self.devices.extend(other.devices[first : last + 1])
+        self.contexts.extend(other.contexts[first : last + 1])
+        self.counts.extend(other.counts[first : last + 1])
+        self.traits += other.traits[first : last + 1]
+        self.entries += other.entries[first : last + 1]
+        self.names += other.names[start:end]
+        self.rows.extend(other.rows, start, end)
+        self.starts.extend(position + shift for position in other.starts[first + 1 : last + 2])
+
+    @property
+    def data(self) -> tuple[bytes, int, int]:
+        """Everything in bytes, and the lengths of the parts that have no length by themselves."""
+        paths = b"\0".join(self.paths) + b"\0\0" + b"\0".join(self.names)
+        entries = array("I", map(len, self.entries)).tobytes() + b"".join(self.entries)
+        numbers = (self.devices, self.contexts, self.counts, self.starts)
+        columns = b"".join((self.own.data, *map(array.tobytes, numbers), bytes(self.traits), self.rows.data))
+        return columns + paths + entries, len(paths), len(entries)
+
+    @classmethod
+    def read(cls, data: memoryview, header: _Header) -> CacheFile:
+        """What :attr:`data` made.
+
+        Raises:
+            ValueError: it is not that.
+        """
+        file, count = cls(), header.directories
+        file.own, data = Stats.read(data, count)
+        del file.starts[:]
+        for column in (file.devices, file.contexts, file.counts, file.starts):
+            size = 8 * (count + (column is file.starts))
+            column.frombytes(data[:size])
+            data = data[size:]
+        file.traits, data = bytearray(data[:count]), data[count:]
+        file.rows, data = Stats.read(data, header.rows)
+        paths, _, names = bytes(data[: header.paths]).partition(b"\0\0")
+        file.paths = paths.split(b"\0")
+        file.names = names.split(b"\0") if header.rows else []
+        data = data[header.paths :]
+        sizes = array("I")
+        sizes.frombytes(data[: 4 * count])
+        ends = list(accumulate(sizes, initial=4 * count))
+        file.entries = [bytes(data[start:end]) for start, end in pairwise(ends)]
+        if (len(file.paths), len(file.names), file.starts[-1], ends[-1]) != (
+            count,
+            header.rows,
+            header.rows,
+            len(data),
+        ):
+            raise ValueError("its columns do not fit")
+        return file
+
+
+class StoredDirectory(CachedDirectory):
+    """A directory of a cache file: what is asked of it is decoded then, its listing read from the store."""
+
+    __slots__ = ("_entry", "_listing", "_signatures", "file", "number")
+
+    def __init__(self, file: CacheFile, number: int) -> None:
+        self.file = file
+        self.number = number
+        self._entry: Directory | None = None
+        self._listing: Listing | None = None
+        self._signatures: tuple[Signature | None, ...] | None = None
+
+    @property
+    def entry(self) -> Directory:  # type: ignore[override]
+        """The directory's own entry, its tree and digest included."""
+        if self._entry is None:
+            self._entry = _entry_decoder.decode(self.file.entries[self.number])
+        return self._entry
+
+    @property
+    def signature(self) -> Signature | None:  # type: ignore[override]
+        """How the directory itself looked."""
+        return self.file.own.get(self.number, self.file.devices[self.number])
+
+    @property
+    def traits(self) -> Trait:  # type: ignore[override]
+        """What must be known before the listing is looked at."""
+        return Trait(self.file.traits[self.number])
+
+    @property
+    def context(self) -> int:  # type: ignore[override]
+        """What stands for the rules in force in it."""
+        return self.file.contexts[self.number]
+
+    @property
+    def count(self) -> int:
+        """How many entries it has, left-out ones included."""
+        return self.file.counts[self.number]
+
+    @property
+    def listing(self) -> Listing:  # type: ignore[override]
+        """The entries.
+
+        Raises:
+            Damage: the store has not got the tree.
+        """
+        if self._listing is None:
+            if self.file.source is None:
+                raise Damage(f"cannot read tree {self.entry.tree.hex()}: there is no store to read it from")
+            self._listing = load_listing(self.file.source, self.entry.tree)
+        return self._listing
+
+    @property
+    def looks(self) -> dict[bytes, Signature | None]:
+        """The rows, by name."""
+        start, end = self.file.span(self.number)
+        device = self.file.devices[self.number]
+        return {self.file.names[row]: self.file.rows.get(row, device) for row in range(start, end)}
+
+    @property
+    def signatures(self) -> tuple[Signature | None, ...]:  # type: ignore[override]
+        """How each entry of the listing looked."""
+        if self._signatures is None:
+            looks = self.looks
+            self._signatures = tuple(
+                None if isinstance(entry, Directory | Omitted) else looks.get(entry.name) for entry in self.listing
+            )
+        return self._signatures
+
+    @property
+    def guards(self) -> Guards:  # type: ignore[override]
+        """Files that decide about entries."""
+        if not self.traits & Trait.OMITS:
+            return ()
+        captured = {entry.name for entry in self.listing if not isinstance(entry, Directory | Omitted)}
+        return tuple((name, look) for name, look in self.looks.items() if name not in captured and look is not None)
+
+
+def encode_cache(cache: StatCache, *, store: str, workspace: str, boot: str, checkpoint: bytes) -> bytes:
+    """The file that :func:`load_cache` reads. ``checkpoint`` must be committed, and hold what was scanned."""
+    file = CacheFile()
+    run: tuple[CacheFile, int, int] | None = None
+    for path, directory in cache.directories.items():
+        if isinstance(directory, StoredDirectory):
+            before, number = directory.file, directory.number
+            if run is not None and run[0] is before and run[2] == number - 1:
+                run = (before, run[1], number)
+                continue
+            run = _copied(file, run, (before, number, number))
+            continue
+        run = _copied(file, run, None)
+        file.add(path, directory)
+    _copied(file, run, None)
+    data, paths, entries = file.data
+    header = _Header(
+        store, workspace, boot, checkpoint, cache.written, cache.whole, len(file), len(file.names), paths, entries
+    )
+    head = _encoder.encode(header)
+    payload = len(head).to_bytes(8, "little") + head + data
+    return MAGIC + checksum(payload) + payload
+
+
+def _copied(
+    file: CacheFile, run: tuple[CacheFile, int, int] | None, following: tuple[CacheFile, int, int] | None
+) -> tuple[CacheFile, int, int] | None:
+    """Copy a run that has ended; the one that follows."""
+    if run is not None:
+        file.copy(*run)
+    return following
+
+
+def load_cache(path: Path, *, store: str, workspace: str, boot: str) -> StatCache | None:
+    """The cache at ``path``; None where there is none that is whole and belongs to this store and workspace."""
+    try:
+        data = memoryview(path.read_bytes())
+    except OSError:
+        return None
+    start = len(MAGIC) + CHECKSUM_SIZE
+    payload = data[start:]
+    if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : start] != checksum(payload):
+        return None
+    try:
+        size = int.from_bytes(payload[:8], "little")
+        header = _header_decoder.decode(payload[8 : 8 + size])
+        if (header.store, header.workspace) != (store, workspace):
+            return None
+        file = CacheFile.read(payload[8 + size :], header)
+    except (msgspec.MsgspecError, ValueError, IndexError):
+        return None
+    if header.boot != boot:
+        file.own.doubt(header.written)
+        file.rows.doubt(header.written)
+    return StatCache(file, header.written, header.checkpoint, differs=False, whole=header.whole)
