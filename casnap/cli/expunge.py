@@ -89,8 +89,8 @@ def _summary(report: ExpungeReport) -> str:
     if not report.paths and not report.replaced:
         return "no checkpoint holds what matches: nothing was changed"
     took = "would take" if report.dry_run else "took"
-    ids = f"{quantity(len(report.replaced), 'checkpoint')} {'would have' if report.dry_run else 'have'} another id"
-    return f"{took} {_amount(report)}; {ids}"
+    have = "would have" if report.dry_run else "has" if len(report.replaced) == 1 else "have"
+    return f"{took} {_amount(report)}; {quantity(len(report.replaced), 'checkpoint')} {have} another id"
 
 
 def _amount(report: ExpungeReport) -> str:

@@ -244,6 +244,7 @@ def test_what_was_deleted_can_still_come_back(protected: Path, call: Call) -> No
     call("delete", "c2", cwd=protected, check=0)
     result = call("expunge", "*.key", cwd=protected, check=0)
     (new,) = pairs(result).values()
+    assert "took 1 path out of 1 checkpoint; 1 checkpoint has another id\n" in result.stdout
     assert not in_packs(SECRET)
     call("undelete", new, cwd=protected, check=0)
     assert [record["name"] for record in records(call, protected)] == ["c2", "c1"]
