@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.store.catalog import Catalog, CatalogLost
+from casnap.store.layout import Layout
 from casnap.store.rows import Place
 from casnap.store.schema import CHECKPOINTS, PACKS, WORKSPACES, Schema
 from casnap.store.tables import Table
@@ -15,51 +16,54 @@ if TYPE_CHECKING:
     from casnap.store.inspection import Inspection
 
 
+class Opened(NamedTuple):
+    """The catalogs of a store, each as of one instant, and those that are damaged, by name and with the cause."""
+
+    catalogs: list[Catalog]
+    faults: list[tuple[str, str]]
+
+
+def open_catalogs(layout: Layout) -> Opened:
+    """Open them. Before the log is read: then the log is never behind them."""
+    opened = Opened([], [])
+    for number in layout.catalogs():
+        path = layout.catalog(number)
+        try:
+            opened.catalogs.append(Catalog(path))
+        except CatalogLost as error:
+            if error.damaged:
+                opened.faults.append((path.name, str(error)))
+    return opened
+
+
 def audit_catalogs(found: Inspection) -> tuple[list[tuple[str, str]], int]:
     """Catalogs that are damaged or say something else than the log, each with the cause; the newest line one has seen.
 
     Of a log that is itself damaged only what the catalog has seen is told: it may know more than the log.
     """
-    faults: list[tuple[str, str]] = []
+    faults = list(found.opened.faults)
     claimed = 0
-    for number in found.layout.catalogs():
-        path = found.layout.catalog(number)
-        try:
-            catalog = Catalog(path)
-        except CatalogLost as error:
-            if error.damaged:
-                faults.append((path.name, str(error)))
-            continue
+    for catalog in found.opened.catalogs:
         try:
             if _is_ours(found, catalog):
                 claimed = max(claimed, catalog.mark.seq)
             if (cause := _stands(found, catalog) or _rows_differ(found, catalog)) is not None:
-                faults.append((path.name, cause))
+                faults.append((catalog.path.name, cause))
         except (CatalogLost, ValueError, TypeError) as error:
-            faults.append((path.name, str(error)))
-        finally:
-            catalog.close()
+            faults.append((catalog.path.name, str(error)))
     return faults, claimed
 
 
 def audit_places(found: Inspection, doubtful: frozenset[str]) -> list[tuple[str, str]]:
-    """Catalogs that know other places than the packs have; packs in ``doubtful`` are left out: there the catalog may
-    know more.
-    """
+    """Catalogs that know other places than the packs have; of packs in ``doubtful`` they may know more places."""
     faults = []
-    for number in found.layout.catalogs():
-        try:
-            catalog = Catalog(found.layout.catalog(number))
-        except CatalogLost:
-            continue
+    for catalog in found.opened.catalogs:
         try:
             known = found.log.whole and catalog.mark.seq <= found.log.seq
             if known and (cause := _places_differ(found, catalog, doubtful)) is not None:
                 faults.append((catalog.path.name, cause))
         except (CatalogLost, ValueError, TypeError) as error:
             faults.append((catalog.path.name, str(error)))
-        finally:
-            catalog.close()
     return faults
 
 
@@ -109,13 +113,14 @@ def _stored(catalog: Catalog, schema: Schema[Any, Any]) -> Iterator[Any]:
 
 def _places_differ(found: Inspection, catalog: Catalog, doubtful: frozenset[str]) -> str | None:
     upto = catalog.mark.seq
-    expected = sum(place.pack not in doubtful for _, place in found.places.rows(upto))
+    expected = sum(1 for _ in found.places.rows(upto))
     seen = strange = 0
     query = "SELECT kind, places.id, packs.id, offset, slot FROM places JOIN packs ON packs.number = places.pack"
     for kind, id, pack, offset, slot in catalog.fetch(query):
-        if pack not in doubtful:
+        if found.places.knows(ObjectKey(ObjectKind(kind), id), Place(pack, offset, slot, 0)):
             seen += 1
-            strange += not found.places.knows(ObjectKey(ObjectKind(kind), id), Place(pack, offset, slot, 0))
+        elif pack not in doubtful:
+            strange += 1
     if strange:
         return f"{strange} of its places of objects are not in the packs"
     return None if seen == expected else f"it knows {seen} of {expected} places of objects"

@@ -17,7 +17,7 @@ from casnap.model.ids import ObjectKey
 from casnap.model.operation import PackRange, SpaceFreed, StoreRepaired
 from casnap.store import creation
 from casnap.store.apply import apply
-from casnap.store.catalog_audit import audit_catalogs
+from casnap.store.catalog_audit import audit_catalogs, open_catalogs
 from casnap.store.format import Format, decode_format
 from casnap.store.layout import Layout
 from casnap.store.log_lines import LogAccount
@@ -46,6 +46,7 @@ class Inspection:
         """
         self.layout = Layout(path)
         creation.check_owner(path, explicit=explicit)
+        self.opened = open_catalogs(self.layout)
         self.format_fault: str | None = None
         self.format = self._read_format()
         self.log = LogAccount(self.layout)
@@ -164,6 +165,8 @@ class Inspection:
     def close(self) -> None:
         """Let go of all files."""
         self.files.close()
+        for catalog in self.opened.catalogs:
+            catalog.close()
 
     def _find(self, key: ObjectKey) -> list[Place]:
         return self.places.places(key)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from casnap.codec.lines import NO_PREVIOUS
-from casnap.errors import Damage
+from casnap.errors import Damage, StorageFailed
 from casnap.fs.appending import AppendFile, Owner, give, make_file, make_private_directory, move_aside, remove
 from casnap.fs.durable import sync_directory, write_whole
 from casnap.fs.locks import locked
@@ -21,7 +21,7 @@ from casnap.model.clock import Clock
 from casnap.model.ids import short
 from casnap.model.operation import CheckpointMade, StoreCreated, StoreRepaired
 from casnap.model.tree import NANOSECONDS
-from casnap.store import creation
+from casnap.store import creation, media
 from casnap.store.catalog_memory import recall, with_memory
 from casnap.store.format import Format, encode_format
 from casnap.store.found_checkpoints import find_checkpoints, recovered_workspaces
@@ -82,6 +82,7 @@ class Mender:
 
     def _mend(self, found: Inspection) -> None:
         store_format = self._format(found)
+        self._require_writable(store_format)
         if not found.log.whole or found.claimed > found.log.seq:
             self._mend_log(found, store_format)
         if found.format_fault is not None or found.format != store_format:
@@ -91,6 +92,12 @@ class Mender:
         for name, cause in found.catalog_faults:
             if (self._layout.root / name).exists():
                 self._set_aside(name, cause)
+
+    def _require_writable(self, store_format: Format) -> None:
+        """Refuse what every other writer refuses; that a directory is missing is what is to be mended."""
+        obstacle = store_format.obstacle or media.obstacle(self._layout.root, self._layout.format)
+        if obstacle is not None and not obstacle.endswith("is missing"):
+            raise StorageFailed(f"cannot repair store {self._layout.root}: {obstacle}")
 
     def _format(self, found: Inspection) -> Format:
         """What the first line says, else the file, else what every pack says of whose it is."""
