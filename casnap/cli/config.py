@@ -123,7 +123,7 @@ def _completed(session: Session, workspace: WorkspaceInfo | None, wanted: _Chang
     """The same with whole lists for what is to be added: what was there, then what is new; the last line decides."""
     if not wanted.additions:
         return wanted
-    kept = dataclasses.replace(session.settings, variables=())  # they come and go, and are not to be written down
+    kept = msgspec.structs.replace(session.settings, variables=())  # they come and go, and are not to be written down
     layer = None if workspace is None else stored_layer(configured(session.context(), workspace))
     present = {one.key: one.value for one in kept.effective(layer)}
     values = {name: _joined(present[name], added) for name, added in wanted.additions.items()}

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Protocol
+
+from msgspec import Struct
 
 KIB = 1 << 10
 
@@ -25,8 +26,7 @@ class ByteStream(Protocol):
         """The next bytes, at most ``size``, and none only at the end."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkerParameters:
+class ChunkerParameters(Struct, frozen=True):
     """Sizes of chunks in bytes: the least (but for a file's last chunk), about the usual, and the most."""
 
     min: int = 16 * KIB

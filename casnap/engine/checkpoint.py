@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.metadata import encode_metadata
@@ -127,8 +128,7 @@ def _look(
         return live, since_head(context, row, live, session)
 
 
-@dataclass(frozen=True, slots=True)
-class _Wanted:
+class _Wanted(Struct, frozen=True):
     """What the caller says of the checkpoint; ``name`` is empty for an automatic one."""
 
     name: str
@@ -281,8 +281,7 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
     return guard
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """What differs from head: paths, and whether other ignore rules hold."""
 
     counts: Counts

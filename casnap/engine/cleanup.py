@@ -6,9 +6,10 @@ The last checkpoint that holds anything stays too: a wiped directory is checkpoi
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.codec.trees import Leaf, walk_tree
 from casnap.engine.context import Context, workspace_lock, workspace_row
@@ -29,8 +30,7 @@ IDS_IN_LINE = 10_000
 NAMES_DO_NOT_PROTECT = "names do not protect: pin with casnap pin NAME, or set retention.keep_named"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """What goes: checkpoints beyond the newest ``keep``, those older than ``older_than_ns``, or what is both.
 
     Head and pinned ones count among the newest where they are, and stay also where they are older; with
@@ -74,7 +74,7 @@ def cleanup(context: Context, workspace: WorkspaceInfo, rule: Rule, *, dry_run: 
         for start in range(0, len(ids), IDS_IN_LINE):
             chosen = ids[start : start + IDS_IN_LINE]
             _delete(context, workspace, rule, chosen, last=start + len(chosen) == len(ids))
-    return dataclasses.replace(ahead, deleted=_as_deleted(ahead.deleted), dry_run=False)
+    return replace(ahead, deleted=_as_deleted(ahead.deleted), dry_run=False)
 
 
 def _delete(context: Context, workspace: WorkspaceInfo, rule: Rule, ids: Sequence[str], *, last: bool) -> None:
@@ -101,7 +101,7 @@ def _as_deleted(checkpoints: Sequence[Checkpoint]) -> tuple[Checkpoint, ...]:
     for checkpoint in reversed(checkpoints):
         parent = checkpoint.parent
         parents[checkpoint.id] = parents.get(parent, parent) if parent else None
-    return tuple(dataclasses.replace(one, deleted=True, parent=parents[one.id]) for one in checkpoints)
+    return tuple(replace(one, deleted=True, parent=parents[one.id]) for one in checkpoints)
 
 
 def chosen_by(

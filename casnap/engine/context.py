@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from msgspec import Struct, field
 
 from casnap.errors import NotFound, StorageFailed
 from casnap.model.checkpoint import Origin
@@ -24,8 +25,7 @@ RESTARTS = 3
 Outcome = TypeVar("Outcome")
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """``boot`` identifies the running kernel's boot; ``origin`` says who asks.
 
     ``policy`` is that of the store; a workspace's own is :meth:`policy_in`. ``policies`` makes it of what the

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.hashing import digest
@@ -24,8 +25,7 @@ from casnap.store.state import WorkspaceRow
 from casnap.workspace.reader import store_file
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
+class _Found(Struct, frozen=True):
     path: bytes
     fd: int
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.engine.compare import TreeView, change_of, plan_between
 from casnap.engine.request import Request
@@ -20,8 +21,7 @@ from casnap.workspace.rules import GIT_DIRECTORY
 from casnap.workspace.side_files import database_of, may_be_database
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """What was there before: ``interrupted`` runs began from these trees, and ``head`` is what head holds."""
 
     interrupted: tuple[TreeView, ...] = ()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from casnap.model.checkpoint import Checkpoint
 from casnap.store.state import UndoTarget
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """The target, and what becomes of head and undo when it is restored.
 
     ``paths`` limits it (None: everything); ``keep_git`` leaves git directories alone. ``undo`` is None for "the

@@ -9,8 +9,9 @@ import contextlib
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from casnap.engine.alike import alike_paths
 from casnap.engine.compare import TreeView, plan_between

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.engine.workspaces import around_and_inside
@@ -27,8 +28,7 @@ def peek_root(row: WorkspaceRow) -> Directories:
     return Directories(row.path)
 
 
-@dataclass(frozen=True, slots=True)
-class LockedRoot:
+class LockedRoot(Struct, frozen=True):
     """A workspace's row and directory under every lock that a change of its files needs, and notes."""
 
     row: WorkspaceRow

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from casnap.codec.checkpoints import encode_checkpoint
@@ -30,8 +30,7 @@ BIGGEST = 3
 """How many paths an error about space names."""
 
 
-@dataclass(frozen=True, slots=True)
-class SafetyPoint:
+class SafetyPoint(Struct, frozen=True):
     """A committed intent: its line's seq, its nonce, the safety checkpoint, and the scan that it holds."""
 
     seq: int
@@ -100,8 +99,7 @@ def _require_target(state: State, request: Request) -> None:
         raise NotFound(f"no checkpoint {request.target.label}: it has been freed meanwhile", code="no-such-checkpoint")
 
 
-@dataclass(frozen=True, slots=True)
-class _Taken:
+class _Taken(Struct, frozen=True):
     """The checkpoint that serves, what it differs in from head, and whether it is new."""
 
     id: bytes

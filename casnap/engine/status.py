@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from msgspec import Struct, field
 
 from casnap.engine.checkpoint import RULES_DIFFER
 from casnap.engine.compare import plan_between
@@ -60,8 +60,7 @@ def _unprotected(context: Context, row: WorkspaceRow) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
+class _Look(Struct, frozen=True):
     """What a look at the workspace says; ``changes`` is None where it could not be compared with head."""
 
     changes: tuple[Change, ...] | None = None

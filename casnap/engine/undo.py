@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of

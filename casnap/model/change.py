@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, Flag, auto
+
+from msgspec import Struct
 
 from casnap.model.tree import AnyEntry
 
@@ -30,8 +31,7 @@ class Aspect(Flag):
     LINKS = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """One path that differs; ``old`` or ``new`` is None where it does not exist.
 
     ``aspects`` is empty for added and removed paths. A directory's own change never speaks of what is in it.

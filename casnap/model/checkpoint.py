@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -62,8 +61,7 @@ class CheckpointObject(Struct, frozen=True, array_like=True, forbid_unknown_fiel
     links: tuple[tuple[bytes, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """Paths that differ from the parent checkpoint, times alone not counted."""
 
     added: int = 0
@@ -71,8 +69,7 @@ class Counts:
     removed: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """A checkpoint as it stands in its workspace's history.
 
     ``created`` is the instant at which its scan ended, in nanoseconds since the epoch; ``step`` is None for

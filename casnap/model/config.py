@@ -5,8 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.model.policy import (
     DEFAULT_COMPRESSION,
@@ -55,8 +57,7 @@ class BadValue(ValueError):
         self.hint = hint
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A type of values. ``parse`` reads text, ``accept`` a value of JSON or TOML; both raise :class:`BadValue`."""
 
     words: str
@@ -171,8 +172,7 @@ LEVEL = Kind("level", _level, _accept_level)
 LINES = Kind("list", _lines, _accept_lines, plain=list, text="\n".join)
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Struct, frozen=True):
     """One key. ``nothing`` is the word for no value where there may be none.
 
     One that is ``store_wide`` concerns the store, which all workspaces share: no workspace has a value of its own.

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from casnap.model.change import Change
 from casnap.model.tree import AnyEntry, OmitReason, Omitted, is_redacted
@@ -27,8 +28,7 @@ class Guard(Enum):
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
-class Protected:
+class Protected(Struct, frozen=True):
     """A path that a rollback leaves alone: it was not captured on one side or both, or something guards it."""
 
     path: bytes
@@ -60,8 +60,7 @@ class Protected:
         return self.reason is Guard.REDACTED and wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What turns the old tree into the new one.
 
     ``changes`` is sorted by path, changes of times alone included. ``blocked`` are changes that would take

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct, field
 
 DEFAULT_COMPRESSION = 3
 DEFAULT_WAIT = 10.0
@@ -55,8 +57,7 @@ def _matcher(patterns: tuple[str, ...]) -> re.Pattern[bytes]:
     return re.compile("|".join(globs).encode("utf-8", "surrogateescape"))
 
 
-@dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Struct, frozen=True):
     """Which checkpoints a cleanup without options of its own lets go.
 
     Those beyond the newest ``keep`` and those older than ``max_age_ns`` nanoseconds; where both are set, those
@@ -70,8 +71,7 @@ class Retention:
     keep_named: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """What may differ between users; every field has its default.
 
     ``min_free`` is the number of bytes that must stay free on the store's disk (None: the smaller of 5 % of

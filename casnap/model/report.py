@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint, Counts
 from casnap.model.upkeep import UpkeepStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Struct, frozen=True):
     """Something that went wrong with one path."""
 
     path: bytes
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceInfo:
+class WorkspaceInfo(Struct, frozen=True):
     """A workspace: its id and the path that it is registered under."""
 
     id: str
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceStanding:
+class WorkspaceStanding(Struct, frozen=True):
     """A registered workspace, how many checkpoints it has, and whether its directory is ``gone``."""
 
     workspace: WorkspaceInfo
@@ -36,16 +34,14 @@ class WorkspaceStanding:
     gone: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FirstLook:
+class FirstLook(Struct, frozen=True):
     """Told at a workspace's first checkpoint: its largest directories (path, bytes), and likely secrets."""
 
     largest: tuple[tuple[bytes, int], ...]
     secrets: int
 
 
-@dataclass(frozen=True, slots=True)
-class CheckpointReport:
+class CheckpointReport(Struct, frozen=True):
     """A checkpoint was made, or (``created`` false) the tree was unchanged and head is returned.
 
     ``left_out`` counts entries that were not captured, by the reason.
@@ -60,8 +56,7 @@ class CheckpointReport:
     left_out: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class LineCount:
+class LineCount(Struct, frozen=True):
     """Lines that a change adds and removes; ``shown`` is false where they were not counted: binary and large files."""
 
     added: int = 0
@@ -69,8 +64,7 @@ class LineCount:
     shown: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Diff:
+class Diff(Struct, frozen=True):
     """Differences between two trees, sorted by path; ``str()`` is a git-style patch.
 
     Iterating yields :class:`~casnap.model.change.Change`; paths of which only times differ are left out.
@@ -82,8 +76,8 @@ class Diff:
     old: str
     new: str | None
     changes: tuple[Change, ...]
-    patch: str = field(repr=False, default="")
-    lines: tuple[LineCount, ...] = field(repr=False, default=())
+    patch: str = ""
+    lines: tuple[LineCount, ...] = ()
     problems: tuple[Problem, ...] = ()
     cut: tuple[bytes, ...] = ()
     notes: tuple[str, ...] = ()
@@ -100,9 +94,16 @@ class Diff:
     def __str__(self) -> str:
         return self.patch
 
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}={getattr(self, name)!r}" for name in _TOLD_OF_A_DIFF)
+        return f"Diff({told})"
 
-@dataclass(frozen=True, slots=True)
-class GitMove:
+
+_TOLD_OF_A_DIFF = ("old", "new", "changes", "problems", "cut", "notes")
+"""The patch and its counts may be long."""
+
+
+class GitMove(Struct, frozen=True):
     """What becomes of a git directory: commits that are not in it any more, that are in it again, refs that change."""
 
     path: bytes
@@ -111,8 +112,7 @@ class GitMove:
     refs: int
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackReport:
+class RollbackReport(Struct, frozen=True):
     """What a rollback, undo or recover did, or (``preview``) would do.
 
     ``changes`` are the paths that were (would be) changed, old being before. ``left_alone`` are paths that
@@ -145,8 +145,7 @@ class RollbackReport:
         return count_changes(self.changes)
 
 
-@dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(Struct, frozen=True):
     """A workspace compared with a checkpoint; true when equal."""
 
     checkpoint: Checkpoint
@@ -159,8 +158,7 @@ class VerifyReport:
         return not self.changes
 
 
-@dataclass(frozen=True, slots=True)
-class RestoreReport:
+class RestoreReport(Struct, frozen=True):
     """A checkpoint, or some paths of it, was written into another directory."""
 
     checkpoint: Checkpoint
@@ -170,8 +168,7 @@ class RestoreReport:
     problems: tuple[Problem, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ImportReport:
+class ImportReport(Struct, frozen=True):
     """The history of another system was read; ``system`` is its name.
 
     ``imported`` are the checkpoints that are new with this import, ``skipped`` those that an earlier one made,
@@ -185,16 +182,14 @@ class ImportReport:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteReport:
+class DeleteReport(Struct, frozen=True):
     """Checkpoints that were deleted, and head after it."""
 
     deleted: tuple[Checkpoint, ...]
     head: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class CleanupReport:
+class CleanupReport(Struct, frozen=True):
     """Checkpoints that a rule let go, or (``dry_run``) would, newest first; how many with a step are kept.
 
     ``notes`` are for a person: what was spared, and that a named one went.
@@ -207,8 +202,7 @@ class CleanupReport:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogEntry:
+class LogEntry(Struct, frozen=True):
     """One operation: when, what, in which workspace, who asked, and which checkpoints it is about.
 
     ``summary`` is for a person, ``facts`` are the fields of its line.
@@ -224,16 +218,14 @@ class LogEntry:
     facts: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class UndeleteReport:
+class UndeleteReport(Struct, frozen=True):
     """A checkpoint that is back; ``name_lost`` where its name had been taken meanwhile."""
 
     checkpoint: Checkpoint
     name_lost: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Interrupted:
+class Interrupted(Struct, frozen=True):
     """A rollback that began and has no outcome: its verb, target and safety point, and when it began."""
 
     verb: str
@@ -242,16 +234,14 @@ class Interrupted:
     began_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class RecoverReport:
+class RecoverReport(Struct, frozen=True):
     """What recover finished in one workspace; ``rollback`` is None when there was nothing to do."""
 
     workspace: WorkspaceInfo
     rollback: RollbackReport | None
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """How a workspace stands. ``changes`` (against head) is None where it could not be compared.
 
     ``left_out`` counts entries that a checkpoint would not capture now, by the reason.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import unicodedata
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.errors import Usage
 from casnap.model.tree import NANOSECONDS
@@ -24,39 +25,33 @@ _RFC3339 = re.compile(
 _LOCAL = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """``@`` or ``HEAD``: the checkpoint that the workspace descends from."""
 
 
-@dataclass(frozen=True, slots=True)
-class Latest:
+class Latest(Struct, frozen=True):
     """``latest``: the checkpoint with the highest step."""
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(Struct, frozen=True):
     """A name, an id, a step or the beginning of an id, in this order."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step and nothing else (``--step``, an integer in Python)."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class At:
+class At(Struct, frozen=True):
     """``@{TIME}``: the newest whose scan had ended at that instant (nanoseconds since the epoch)."""
 
     instant: int
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(Struct, frozen=True):
     """A base, and how many parent links to follow from it."""
 
     base: Head | Latest | Word | Step | At

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class FreedCheckpoint:
+class FreedCheckpoint(Struct, frozen=True):
     """A deleted checkpoint that cannot come back any more; ``workspace`` is an id, ``step`` None for a safety one."""
 
     id: str
@@ -15,8 +14,7 @@ class FreedCheckpoint:
     step: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class GcReport:
+class GcReport(Struct, frozen=True):
     """What a gc freed, or (``dry_run``) would. Bytes are those of packs and of files that nobody named.
 
     ``removed`` packs went as they were, ``rewritten`` ones after what is needed had been copied. ``store_bytes`` are
@@ -33,8 +31,7 @@ class GcReport:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class UpkeepStatus:
+class UpkeepStatus(Struct, frozen=True):
     """How well a store is looked after; times are nanoseconds since the epoch, None for never.
 
     ``dead_bytes`` is at most what a gc would free: what deleted checkpoints wrote. ``clean`` is what the last check

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from casnap.engine.workspaces import canonical
 from casnap.errors import Usage
@@ -42,8 +42,7 @@ _HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
 _ASSIGNMENT = re.compile(r"\s*([^=#\s][^=#]*?)\s*=")
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """Some values of one ``origin``, and what is wrong with others."""
 
     origin: str
@@ -51,8 +50,7 @@ class Layer:
     faults: tuple[Usage, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """The value of a key that is in force, and where it comes from."""
 
     key: str
@@ -61,8 +59,7 @@ class Setting:
     default: Value
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What files, environment and options come to.
 
     ``explicit`` says that the store was named by option or argument rather than found by default or

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.engine.context import Context
 from casnap.engine.workspaces import all_workspaces, canonical, enclosing, find, register, require_place
@@ -37,8 +38,7 @@ def open_context(settings: Settings, *, create: bool = False, progress: Progress
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Protected:
+class Protected(Struct, frozen=True):
     """A workspace that is registered by now, whether it was before, and what there is to say about it."""
 
     context: Context

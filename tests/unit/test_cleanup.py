@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from casnap import CheckpointManager, NotFound, Refused, Usage
 from casnap.engine.cleanup import IDS_IN_LINE, NAMES_DO_NOT_PROTECT, Rule, cleanup, rule_of

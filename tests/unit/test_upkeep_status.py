@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from casnap import CheckpointManager
 from casnap.engine import upkeep as upkeep_engine
@@ -95,7 +96,7 @@ def test_each_warning_says_what_to_do(
         assert upkeep_status(replace(context, policy=Policy(min_free=999)), 1).warnings == ()
     manager.delete("c1", "c2")
     for least, expected in ((100_000, 1), (200_000, 0)):
-        monkeypatch.setattr(upkeep_engine, "AUTOMATIC", replace(AUTOMATIC, least_bytes=least))
+        monkeypatch.setattr(upkeep_engine, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=least))
         dead = [warning for warning in upkeep_status(context, 1).warnings if "deleted checkpoints take" in warning]
         assert len(dead) == expected
 
@@ -121,16 +122,16 @@ def test_a_gc_is_due_when_much_was_deleted_a_day_ago_and_once_an_hour(
 ) -> None:
     from casnap.engine import gc
 
-    monkeypatch.setattr(gc, "AUTOMATIC", replace(AUTOMATIC, least_bytes=100_000))
+    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=100_000))
     manager.delete("c1", "c2")
     assert not is_due(at(context, 23.9))
     assert not is_due(replace(at(context, 25), policy=Policy(auto_gc=False)))
     assert is_due(at(context, 25))
     assert not is_due(at(context, 25.9))
     assert is_due(at(context, 26.1))
-    monkeypatch.setattr(gc, "AUTOMATIC", replace(AUTOMATIC, least_bytes=100_000, least_share=0.9))
+    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=100_000, least_share=0.9))
     assert not is_due(at(context, 30))
-    monkeypatch.setattr(gc, "AUTOMATIC", replace(AUTOMATIC, least_bytes=110_000))
+    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=110_000))
     assert not is_due(at(context, 30))
 
 
@@ -139,7 +140,7 @@ def test_nothing_is_due_right_after_a_gc(
 ) -> None:
     from casnap.engine import gc
 
-    monkeypatch.setattr(gc, "AUTOMATIC", replace(AUTOMATIC, least_bytes=0, least_share=0.0))
+    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=0, least_share=0.0))
     monkeypatch.setattr(gc, "GRACE", 0)
     manager.delete("c1")
     collect(context)
