@@ -120,14 +120,7 @@ class Store:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a person should hear about the store's own files, in sentences."""
-        torn = ("the last line of the operation log is not whole: what it says has not happened",)
-        missed = ("the catalog has seen operations that the operation log has lost: run `casnap check`",)
-        return (
-            *self._follower.notes,
-            *self._oplog.notes,
-            *(torn if self._oplog.tail.bad else ()),
-            *(missed if self._follower.forgotten_line else ()),
-        )
+        return tuple(_notes(self._follower, self._oplog))
 
     def state(self) -> State:
         """The state as of now: the same object each time. It moves forward here, in :meth:`commit`, when a session
@@ -298,6 +291,15 @@ class Store:
             self._follower.load()
             if self._follower.lacks_catalog:
                 self._follower.flush()
+
+
+def _notes(follower: Follower, oplog: Oplog) -> Iterator[str]:
+    yield from follower.notes
+    yield from oplog.notes
+    if oplog.tail.bad:
+        yield "the last line of the operation log is not whole: what it says has not happened"
+    if follower.forgotten_line:
+        yield "the catalog has seen operations that the operation log has lost: run `casnap check`"
 
 
 def _encode(operation: AnyOperation, commit: Commit) -> tuple[bytes, str]:

@@ -341,23 +341,6 @@ def test_whatever_record_is_damaged_is_healed_where_the_workspace_has_it_and_nam
     assert healed > 15
 
 
-def test_a_workspace_that_went_on_still_gives_its_trees_back(tmp_path: Path, home: Path) -> None:
-    workspace = tmp_path / "one"
-    (workspace / "sub").mkdir(parents=True)
-    (workspace / "sub" / "f").write_bytes(noise("f"))
-    run_here("checkpoint", "-w", workspace, "c", check=0)
-    wanted = snapshot(workspace)
-    os.utime(workspace / "sub" / "f", (1, 1))  # now no scan finds the tree of then
-    for kind, pack, offset, _ in records(home / "store"):
-        if kind == "TREE":
-            data = bytearray(pack.read_bytes())
-            data[offset + 42] ^= 1
-            pack.write_bytes(data)
-    assert repair()["healed"] == 2
-    run_here("restore-to", "-q", "-w", workspace, tmp_path / "out", "c", check=0)
-    assert difference(wanted, snapshot(tmp_path / "out")) == []
-
-
 @pytest.mark.parametrize("left", [None, 0, 64, 400, 1400])
 def test_what_a_pack_has_lost_is_given_up_once_all_of_it_is_healed(
     tmp_path: Path, home: Path, left: int | None

@@ -6,11 +6,9 @@ the same names. Only what is lost is written, whole and not as a delta.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from casnap.codec.trees import build_tree
 from casnap.engine.context import Context, workspace_lock
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_workspace
@@ -22,7 +20,6 @@ from casnap.store.reach import children
 from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
-from casnap.workspace.cache_file import load_cache
 
 
 @dataclass(slots=True)
@@ -43,8 +40,6 @@ def heal(context: Context, lost: Iterable[ObjectKey], has: Callable[[ObjectKey],
     healing = Healing()
     wanted = set(lost)
     with context.store.session() as session:
-        if any(key.kind is not ObjectKind.CHUNK for key in wanted):
-            _from_caches(context, _Writer(session, wanted, healing.healed), has)
         for row in context.store.state().workspaces():
             if not row.forgotten and wanted - healing.healed:
                 _from_workspace(context, row, session, wanted, healing, has)
@@ -79,21 +74,6 @@ def _from_workspace(
 def _look(context: Context, row: WorkspaceRow, sink: _Writer | _Listing) -> None:
     with peek_root(row) as directories:
         scan_workspace(context, row, directories, sink, trusted=False)
-
-
-def _from_caches(context: Context, sink: _Writer, has: Callable[[ObjectKey], bool]) -> None:
-    """Trees can be made of what stat caches remember of the last scan, also where the workspace went on since."""
-    listed = _Listing()
-    for row in context.store.state().workspaces():
-        path = context.store.cache.file(f"{row.id}.stat")
-        cache = load_cache(path, store=context.store.id, workspace=row.id, boot=context.boot)
-        for directory in cache.directories.values() if cache else ():
-            with contextlib.suppress(CasnapError, ValueError):
-                for key, data in build_tree(directory.listing).objects:
-                    listed.put(key, data)
-    sink.wanted |= set(_below(sink.wanted, listed.objects, has))
-    for key, data in listed.objects.items():
-        sink.put(key, data)
 
 
 def _below(
