@@ -24,6 +24,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 _KEPT = (
     "CASNAP_CASE_MB",
     "CASNAP_CASE_ROUNDS",
+    "CASNAP_CASE_SECONDS",
     "CASNAP_CRASH_FILES",
     "CASNAP_CRASH_ROUNDS",
     "CASNAP_DIFF_FIRST",

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +39,16 @@ from casnap.cli import main
 main()
 """
 """A program like casnap, with the size of packs as its first argument."""
+
+
+@contextlib.contextmanager
+def quick_directory() -> Iterator[Path]:
+    """A directory in memory where there is one: forcing out to a busy disk takes most of the time."""
+    place = Path(tempfile.mkdtemp(prefix="casnap-upkeep-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None))
+    try:
+        yield place
+    finally:
+        shutil.rmtree(place)
 
 
 def lines_of(store: Path) -> list[dict[str, Any]]:
@@ -89,7 +103,8 @@ def require_exact(workspace: Path, trees: Trees, scratch: Path, store: Path | No
     with CheckpointManager(workspace, store=store) as manager:
         listed = manager.list(safety=True)
         for checkpoint in listed:
-            remove(scratch) if scratch.exists() else None
+            if scratch.exists():
+                remove(scratch)
             manager.restore_to(scratch, checkpoint.id)
             assert difference(trees[checkpoint.id], snapshot(scratch)) == [], checkpoint
     return {checkpoint.id for checkpoint in listed}
@@ -101,10 +116,8 @@ def require_clean() -> None:
     assert "clean" in done.stdout
 
 
-def start_small(size: int, *args: str | Path) -> Any:
+def start_small(size: int, *args: str | Path) -> subprocess.Popen[bytes]:
     """Start ``casnap ARGS`` with packs of ``size`` bytes."""
-    import subprocess
-
     return subprocess.Popen(
         [sys.executable, "-P", "-c", SMALL_PACKS, str(size), *map(str, args)],
         env=cli.environment(),
