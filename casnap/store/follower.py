@@ -22,7 +22,7 @@ from casnap.store.tables import Table, Tables
 LONG_TAIL = 64
 """Lines that every process folds anew before they are put into the catalog."""
 
-MANY_ROWS = 20_000
+MANY_ROWS = 1_000
 """The same for places of objects."""
 
 _REBUILT_AT_ONCE = 200_000

@@ -11,38 +11,49 @@ from casnap.codec.trees import build_tree
 from casnap.model.paths import ROOT, split
 from casnap.model.tree import Directory, Listing, OmitReason, Omitted, is_redacted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, is_same, traits_of
+from casnap.workspace.cache_file import Patched
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.side_files import SIDE_FILES
 from casnap.workspace.signature import Signature
+from casnap.workspace.walk import Walk
 
 Links = tuple[tuple[bytes, ...], ...]
 
 
-def build_trees(
-    found: dict[bytes, FoundDirectory], outbox: Outbox, *, reuse: bool, written: int
-) -> tuple[Directory, StatCache]:
-    """Build the tree of every directory, the deepest first.
+def build_trees(walk: Walk, outbox: Outbox, *, reuse: bool, written: int) -> tuple[Directory, StatCache]:
+    """Build the tree of every directory that was found, the deepest first.
 
     With ``reuse``, the tree of a directory whose listing is as it was in the cache is not built again.
 
     Returns:
         The root's entry, and a cache of what was found at the time ``written``.
     """
-    cached: dict[bytes, CachedDirectory] = {}
+    found = walk.found
+    for path in walk.passed:
+        found[split(path)[0]].take(walk.cached(path).entry)
+    built: dict[bytes, CachedDirectory] = {}
     differs = False
     for path, directory in reversed(found.items()):
-        before = directory.known.cached
-        now, is_new = _built(directory, outbox, before, reuse=reuse)
+        built[path], is_new = _built(directory, outbox, directory.before, reuse=reuse)
         differs = differs or is_new
-        cached[path] = now
         if path != ROOT:
             above = found[split(path)[0]]
-            if is_new or not above.is_whole:
-                above.keep(now.entry, settled=False)
-    in_order = dict(reversed(cached.items()))
-    return cached[ROOT].entry, StatCache(in_order, written=written, differs=differs)
+            if is_new:
+                above.keep(built[path].entry, settled=False)
+            else:
+                above.take(built[path].entry)
+    return built[ROOT].entry, StatCache(_in_order(walk, built), written=written, differs=differs)
+
+
+def _in_order(walk: Walk, built: Mapping[bytes, CachedDirectory]) -> Mapping[bytes, CachedDirectory]:
+    """All directories as the next cache has them, in the order of the walk."""
+    if not walk.passed:
+        return {path: built[path] for path in walk.order}
+    file = walk.file
+    assert file is not None
+    return Patched(file, {path: walk.passed.get(path) or built[path] for path in walk.order})
 
 
 def _built(
@@ -65,11 +76,12 @@ def _built(
         _traits(directory, listing, signatures),
         _guards(directory, listing),
         directory.context,
+        directory.signature.device,
     )
     return (before, False) if before is not None and is_same(now, before) else (now, True)
 
 
-def _traits(directory: FoundDirectory, listing: Listing, signatures: tuple[Signature | None, ...]) -> Trait:
+def _traits(directory: FoundDirectory, listing: Listing, signatures: tuple[Signature | None, ...]) -> int:
     traits = directory.traits | traits_of(listing, signatures)
     if directory.is_git_root:
         traits |= Trait.GIT_ROOT

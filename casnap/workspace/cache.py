@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import IntFlag
 
 from msgspec import Struct
 
@@ -19,8 +18,8 @@ Guards = tuple[tuple[bytes, Signature], ...]
 """What decides about an entry beside its name: a file, by its path in the directory, and how it looked."""
 
 
-class Trait(IntFlag):
-    """What must be known of a directory before its listing is looked at."""
+class Trait:
+    """What must be known of a directory before its listing is looked at: bits, plain for speed."""
 
     NONE = 0
     UNPROVABLE = 1
@@ -48,16 +47,17 @@ class CachedDirectory:
 
     ``entry`` is the directory's own, its tree and digest included. ``signatures`` run along ``listing``; None
     stands where an equal stat proves nothing: not settled, omitted, or a directory, which carries its own.
-    ``context`` stands for the rules that were in force for what is in it.
+    ``context`` stands for the rules that were in force for what is in it. ``device`` is the directory's.
     """
 
     entry: Directory
     signature: Signature | None
     listing: Listing
     signatures: tuple[Signature | None, ...]
-    traits: Trait = Trait.NONE
+    traits: int = Trait.NONE
     guards: Guards = ()
     context: int = 0
+    device: int = 0
 
     @property
     def count(self) -> int:
@@ -84,7 +84,7 @@ def is_same(one: CachedDirectory, other: CachedDirectory) -> bool:
     return (one.listing, one.signatures, one.guards) == (other.listing, other.signatures, other.guards)
 
 
-def traits_of(listing: Listing, signatures: tuple[Signature | None, ...]) -> Trait:
+def traits_of(listing: Listing, signatures: tuple[Signature | None, ...]) -> int:
     """The traits that entries alone show."""
     found = Trait.NONE
     for entry, signature in zip(listing, signatures, strict=True):

@@ -18,20 +18,13 @@ from casnap.codec.hashing import CHECKSUM_SIZE, checksum
 from casnap.codec.trees import load_listing
 from casnap.errors import Damage
 from casnap.model.objects import ObjectSource
-from casnap.model.tree import NANOSECONDS, Directory, Listing, Omitted
+from casnap.model.paths import ROOT, ancestors
+from casnap.model.tree import Directory, Listing, Omitted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, Whole
 from casnap.workspace.signature import Signature
+from casnap.workspace.stats import Stats
 
 MAGIC = b"casnap stat cache 2\n"
-
-UNSETTLED = 0
-"""Stands for the inode of what had not settled: no file has it, so no stat is equal."""
-
-_UNSAFE_AFTER_BOOT = 120 * NANOSECONDS
-"""A crash may undo what was written so long before the cache, and leave the stat as it was."""
-
-_COLUMNS = {"mode": "I", "size": "q", "mtime": "q", "ctime": "q", "inode": "Q", "nlink": "Q"}
-_UNKNOWN = Signature(0, 0, 0, 0, UNSETTLED, 0, 0)
 
 
 class _Header(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -50,56 +43,6 @@ class _Header(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 _encoder = msgspec.msgpack.Encoder()
 _header_decoder = msgspec.msgpack.Decoder(_Header)
 _entry_decoder = msgspec.msgpack.Decoder(Directory)
-
-
-class Stats:
-    """Signatures in columns, one row each."""
-
-    def __init__(self) -> None:
-        self.columns = {name: array(code) for name, code in _COLUMNS.items()}
-
-    def __len__(self) -> int:
-        return len(self.columns["mode"])
-
-    def add(self, signature: Signature | None) -> None:
-        """Append a row; None is of something that had not settled."""
-        found = signature or _UNKNOWN
-        values = (found.mode, found.size, found.mtime_ns, found.ctime_ns, found.inode, found.nlink)
-        for column, value in zip(self.columns.values(), values, strict=True):
-            column.append(value)
-
-    def extend(self, other: Stats, start: int, end: int) -> None:
-        """Append rows of others."""
-        for name, column in self.columns.items():
-            column.extend(other.columns[name][start:end])
-
-    def get(self, row: int, device: int) -> Signature | None:
-        """One row; ``device`` is that of the directory."""
-        mode, size, mtime, ctime, inode, nlink = (column[row] for column in self.columns.values())
-        return None if inode == UNSETTLED else Signature(mode, size, mtime, ctime, inode, device, nlink)
-
-    def doubt(self, written: int) -> None:
-        """After another boot what was changed shortly before ``written`` has not settled."""
-        inodes = self.columns["inode"]
-        for name in ("mtime", "ctime"):
-            for row, stamp in enumerate(self.columns[name]):
-                if abs(written - stamp) <= _UNSAFE_AFTER_BOOT:
-                    inodes[row] = UNSETTLED
-
-    @property
-    def data(self) -> bytes:
-        """All columns, one after the other."""
-        return b"".join(column.tobytes() for column in self.columns.values())
-
-    @classmethod
-    def read(cls, data: memoryview, rows: int) -> tuple[Stats, memoryview]:
-        """The columns that ``data`` begins with, and what follows."""
-        stats = cls()
-        for column in stats.columns.values():
-            size = rows * column.itemsize
-            column.frombytes(data[:size])
-            data = data[size:]
-        return stats, data
 
 
 class CacheFile(Mapping[bytes, CachedDirectory]):
@@ -147,10 +90,10 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         """Append a directory."""
         self.paths.append(path)
         self.own.add(directory.signature if directory.signature and directory.signature.storable else None)
-        self.devices.append(directory.signature.device if directory.signature else 0)
+        self.devices.append(directory.device)
         self.contexts.append(directory.context)
         self.counts.append(directory.count)
-        self.traits.append(int(directory.traits))
+        self.traits.append(directory.traits)
         self.entries.append(_encoder.encode(directory.entry))
         for name, signature in directory.rows:
             self.names.append(name)
@@ -241,14 +184,19 @@ class StoredDirectory(CachedDirectory):
         return self.file.own.get(self.number, self.file.devices[self.number])
 
     @property
-    def traits(self) -> Trait:  # type: ignore[override]
+    def traits(self) -> int:  # type: ignore[override]
         """What must be known before the listing is looked at."""
-        return Trait(self.file.traits[self.number])
+        return self.file.traits[self.number]
 
     @property
     def context(self) -> int:  # type: ignore[override]
         """What stands for the rules in force in it."""
         return self.file.contexts[self.number]
+
+    @property
+    def device(self) -> int:  # type: ignore[override]
+        """The device that the directory is on."""
+        return self.file.devices[self.number]
 
     @property
     def count(self) -> int:
@@ -294,20 +242,64 @@ class StoredDirectory(CachedDirectory):
         return tuple((name, look) for name, look in self.looks.items() if name not in captured and look is not None)
 
 
+Part = CachedDirectory | tuple[int, int]
+"""A directory, or the numbers of the first and the last of some in a file that are as they were."""
+
+
+class Patched(Mapping[bytes, CachedDirectory]):
+    """Directories of a cache file, some of them replaced: ``parts`` by the path of the first in each, in order."""
+
+    def __init__(self, file: CacheFile, parts: Mapping[bytes, Part]) -> None:
+        self.file = file
+        self.parts = parts
+
+    def __getitem__(self, path: bytes) -> CachedDirectory:
+        for above in (path, *ancestors(path)):
+            part = self.parts.get(above)
+            if isinstance(part, tuple):
+                return self.file[path]
+            if part is not None and above == path:
+                return part
+        raise KeyError(path)
+
+    def __iter__(self) -> Iterator[bytes]:
+        for path, part in self.parts.items():
+            if isinstance(part, tuple):
+                yield from self.file.paths[part[0] : part[1] + 1]
+            else:
+                yield path
+
+    def __len__(self) -> int:
+        return sum(part[1] - part[0] + 1 if isinstance(part, tuple) else 1 for part in self.parts.values())
+
+
+def _parts(directories: Mapping[bytes, CachedDirectory]) -> Iterator[tuple[bytes, Part, CacheFile | None]]:
+    """Each part with the path that it begins with, and the file that it is copied from."""
+    if isinstance(directories, CacheFile):
+        yield ROOT, (0, len(directories) - 1), directories
+        return
+    file = directories.file if isinstance(directories, Patched) else None
+    parts: Mapping[bytes, Part] = directories.parts if isinstance(directories, Patched) else directories
+    for path, part in parts.items():
+        if isinstance(part, StoredDirectory):
+            yield path, (part.number, part.number), part.file
+        else:
+            yield path, part, file if isinstance(part, tuple) else None
+
+
 def encode_cache(cache: StatCache, *, store: str, workspace: str, boot: str, checkpoint: bytes) -> bytes:
     """The file that :func:`load_cache` reads. ``checkpoint`` must be committed, and hold what was scanned."""
     file = CacheFile()
     run: tuple[CacheFile, int, int] | None = None
-    for path, directory in cache.directories.items():
-        if isinstance(directory, StoredDirectory):
-            before, number = directory.file, directory.number
-            if run is not None and run[0] is before and run[2] == number - 1:
-                run = (before, run[1], number)
-                continue
-            run = _copied(file, run, (before, number, number))
-            continue
-        run = _copied(file, run, None)
-        file.add(path, directory)
+    for path, part, before in _parts(cache.directories):
+        if before is not None and isinstance(part, tuple):
+            if run is not None and run[0] is before and run[2] == part[0] - 1:
+                run = (before, run[1], part[1])
+            else:
+                run = _copied(file, run, (before, *part))
+        elif isinstance(part, CachedDirectory):
+            run = _copied(file, run, None)
+            file.add(path, part)
     _copied(file, run, None)
     data, paths, entries = file.data
     header = _Header(

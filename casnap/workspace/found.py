@@ -63,7 +63,7 @@ class FoundDirectory:
     subdirectories: list[bytes] = field(default_factory=list)
     guards: dict[bytes, Signature] = field(default_factory=dict)
     file_bytes: int = 0
-    traits: Trait = Trait.NONE
+    traits: int = Trait.NONE
     context: int = 0
 
     def keep(self, entry: AnyEntry, *, settled: bool) -> None:
@@ -78,6 +78,11 @@ class FoundDirectory:
         return False
 
     @property
+    def before(self) -> CachedDirectory | None:
+        """The directory as the cache has it."""
+        return self.known.cached
+
+    @property
     def count(self) -> int:
         """How many entries it has, left-out ones included."""
         return len(self.entries)
@@ -85,6 +90,10 @@ class FoundDirectory:
     def note_directory(self, name: bytes, signature: Signature) -> None:
         """How a directory in it looks."""
         self.signatures[name] = signature
+
+    def take(self, entry: Directory) -> None:
+        """Record a directory in it that is as it was."""
+        self.keep(entry, settled=False)
 
     def omit(self, name: bytes, reason: OmitReason, problem: str | None = None) -> None:
         """Record that an entry exists and is left out; with a ``problem`` where something went wrong."""
@@ -166,6 +175,11 @@ class ProvenDirectory(FoundDirectory):
         return self._entries is None
 
     @property
+    def before(self) -> CachedDirectory | None:
+        """The directory as the cache has it, and as it still is."""
+        return self._cached
+
+    @property
     def known(self) -> Known:  # type: ignore[override]
         """What the cache knows of it: all there is."""
         return Known(self._cached, doubted=False, doubted_names=frozenset())
@@ -193,6 +207,9 @@ class ProvenDirectory(FoundDirectory):
             }
             self.guards = {name: look for name, look in self._cached.guards if b"/" in name}
         return self._entries
+
+    def take(self, entry: Directory) -> None:
+        """Nothing: it is in the listing."""
 
     @property
     def signatures(self) -> dict[bytes, Signature]:  # type: ignore[override]
@@ -261,54 +278,43 @@ class ReadJob:
 
 
 class Signatures(Mapping[bytes, Signature]):
-    """The signature of every path that a scan could stat: left-out ones too, and the root."""
+    """The signature of every path that a scan could stat: left-out ones too, and the root.
 
-    def __init__(self, directories: Mapping[bytes, FoundDirectory]) -> None:
-        self._directories = directories
+    ``found`` are the directories that were looked at; of the others the ``cache`` knows, as long as it is asked
+    before anything changes.
+    """
 
-    def __getitem__(self, path: bytes) -> Signature:
-        if path == ROOT:
-            return self._directories[ROOT].signature
-        directory, name = split(path)
-        return self._directories[directory].signatures[name]
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield ROOT
-        for directory, found in self._directories.items():
-            for name in found.signatures:
-                yield join(directory, name)
-
-    def __len__(self) -> int:
-        return 1 + sum(len(found.signatures) for found in self._directories.values())
-
-
-class CachedSignatures(Mapping[bytes, Signature]):
-    """The same for a workspace in which nothing has changed, from the cache: looked up when it is asked for."""
-
-    def __init__(self, directories: Mapping[bytes, CachedDirectory], look: Look) -> None:
-        self._directories = directories
+    def __init__(
+        self, found: Mapping[bytes, FoundDirectory], cache: Mapping[bytes, CachedDirectory], look: Look
+    ) -> None:
+        self._found = found
+        self._cache = cache
         self._look = look
         self._known: dict[bytes, dict[bytes, Signature]] = {}
 
     def _in(self, directory: bytes) -> dict[bytes, Signature]:
+        found = self._found.get(directory)
+        if found is not None:
+            return found.signatures
         if directory not in self._known:
-            cached = self._directories[directory]
-            self._known[directory] = stored_signatures(directory, cached, self._directories, self._look)
+            cached = self._cache[directory]
+            self._known[directory] = stored_signatures(directory, cached, self._cache, self._look)
         return self._known[directory]
 
     def __getitem__(self, path: bytes) -> Signature:
         if path == ROOT:
-            signature = self._directories[ROOT].signature
-            assert signature is not None
+            signature = self._found[ROOT].signature if self._found else self._cache[ROOT].signature
+            if signature is None:
+                raise KeyError(path)
             return signature
         directory, name = split(path)
         return self._in(directory)[name]
 
     def __iter__(self) -> Iterator[bytes]:
         yield ROOT
-        for directory in self._directories:
+        for directory in self._cache:
             for name in self._in(directory):
                 yield join(directory, name)
 
     def __len__(self) -> int:
-        return 1 + sum(len(self._in(directory)) for directory in self._directories)
+        return 1 + sum(len(self._in(directory)) for directory in self._cache)

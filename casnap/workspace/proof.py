@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 
 from casnap.model.paths import ROOT, split
 from casnap.workspace.cache import Trait
-from casnap.workspace.cache_file import CacheFile, Stats
+from casnap.workspace.cache_file import CacheFile
+from casnap.workspace.stats import Stats
 
 KEEP_TIMES = frozenset(
     {"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "overlay", "ramfs", "reiserfs", "tmpfs", "xfs", "zfs"}
@@ -34,11 +35,29 @@ class Proof:
                 same[number] = 0
         self._same = same
         self._children: dict[bytes, list[bytes]] | None = None
+        self._ends: array[int] | None = None
 
     def holds(self, path: bytes) -> bool:
         """Whether a directory, what is below it aside, can be taken as it is in the cache."""
         number = self.file.numbers.get(path)
         return number is not None and bool(self._same[number])
+
+    def run(self, path: bytes) -> tuple[int, int] | None:
+        """The numbers of the first and the last directory at and below ``path``, if all of them can be passed over.
+
+        Something that must be said of a directory, though it is as it was, keeps it from being passed over.
+        """
+        first = self.file.numbers[path]
+        last = self._last(first)
+        if last < 0 or self._same.find(0, first, last + 1) >= 0:
+            return None
+        return None if any(map(_TOLD.__and__, self.file.traits[first : last + 1])) else (first, last)
+
+    def _last(self, first: int) -> int:
+        """The number of the last directory below another; -1 where they do not follow each other."""
+        if self._ends is None:
+            self._ends = _ends(self.file.paths)
+        return self._ends[first] if self._ends else -1
 
     def children(self, path: bytes) -> list[bytes]:
         """The names of the directories in one, as the cache has them."""
@@ -48,6 +67,25 @@ class Proof:
                 parent, name = split(known)
                 self._children.setdefault(parent, []).append(name)
         return self._children.get(path, [])
+
+
+_TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT
+
+
+def _ends(paths: list[bytes]) -> array[int]:
+    """For each directory the number of the last one below it, itself if none is; empty where they are in no order."""
+    ends = array("q", range(len(paths)))
+    open_: list[tuple[int, bytes]] = []
+    for number, path in enumerate(paths):
+        parent = split(path)[0]
+        while open_ and open_[-1][1] != parent:
+            open_.pop()
+        if number and not open_:
+            return array("q")  # one came late: its directory was looked at again
+        open_.append((number, path))
+        for above, _ in open_:
+            ends[above] = number
+    return ends
 
 
 def _unchanged(file: CacheFile, root_fd: int) -> bytearray:

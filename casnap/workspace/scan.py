@@ -21,7 +21,7 @@ from casnap.workspace.cache import StatCache, Whole
 from casnap.workspace.cache_file import CacheFile
 from casnap.workspace.confirmation import unconfirmed
 from casnap.workspace.databases import Copier
-from casnap.workspace.found import CachedSignatures, Signatures
+from casnap.workspace.found import Signatures
 from casnap.workspace.lister import Lister, context_of
 from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
@@ -86,51 +86,54 @@ def scan(
 ) -> Scan:
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
-    What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing has
-    been put by then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless
-    ``trusted``, nothing is believed from the cache; paths at and below those in ``only`` never are. With
-    ``confirm`` (the checkpoint that the cache mirrors may be gone) believed content is looked up in the sink,
-    chunk lists are read from ``source``, and a file of which something is missing is read again.
-    A ``copier`` takes SQLite databases that are in use.
+    What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put by
+    then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is
+    believed from the cache; paths at and below those in ``only`` never are. With ``confirm`` (its checkpoint may be gone)
+    believed content is looked up, and read again if missing. A ``copier`` takes SQLite databases that are in use.
 
     Raises:
-        CasnapError: the workspace's root cannot be listed, or this process is out of descriptors.
-        Refused: /proc is missing.
+        CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
     """
     started = clock.now()
     directories.forget(ROOT)
     mounts = find_mounts(directories, one_file_system=selection.one_file_system)
-    borders = frozenset(mounts.inside)
-    kinds = (mounts.file_system, *mounts.inside.values())
-    settling = Settling(clock, *kinds)
-    omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside, borders)
+    inside, rules = frozenset(mounts.inside), Rules.of(selection)
+    omissions = Omissions(directories.root_path, exclusions, mounts.points, rules, aside, inside)
     context = _context(omissions, mounts, selection, nonces)
-    proof = None
-    if trusted and not confirm and not only and cache is not None and KEEP_TIMES.issuperset(kinds):
-        proof = _proof(cache, source, directories)
-        if proof is not None and proof.holds_all and cache.whole is not None and cache.whole.context == context:
-            before_reading(ReadingAhead(0, 0, {}))
-            return _as_before(cache, cache.whole, directories, borders, started, clock.now())
+    proof = _proof(cache, source, directories, mounts, wanted=trusted and not confirm and not only)
+    if cache is not None and proof is not None and _is_as_before(cache, proof, context):
+        before_reading(ReadingAhead(0, 0, {}))
+        return _as_before(cache, directories, inside, started, clock.now())
+    settling = Settling(clock, mounts.file_system, *mounts.inside.values())
     lister = Lister(omissions, nonces, settling, Belief(cache, trusted=trusted, only=only), context)
-    walk = Walk(directories, lister, progress, cache, proof)
-    with _shown(progress, "scanning", 0):
-        walk.run()
-    jobs = (unconfirmed(walk.found, sink, source) if confirm else []) + walk.take_jobs()
-    ahead = reading_ahead(jobs, walk.found)
-    before_reading(ahead)
+    walk = _walked(Walk(directories, lister, progress, cache, proof), progress)
+    jobs = [*(unconfirmed(walk.found, sink, source) if confirm else ()), *walk.take_jobs()]
+    before_reading(ahead := reading_ahead(jobs, walk.found))
     outbox = Outbox(sink)
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     with _shown(progress, "reading", ahead.total_bytes):
         rounds.run(jobs)
-    return _put_together(walk, rounds, outbox, borders, trusted and not confirm, started, clock.now(), context)
+    return _put_together(
+        walk, rounds, outbox, omissions.borders, trusted and not confirm, started, clock.now(), context
+    )
 
 
-def _proof(cache: StatCache, source: ObjectSource | None, directories: Directories) -> Proof | None:
-    """What of a cache that comes from a file still holds; None where it cannot be told."""
-    file = cache.directories
+def _walked(walk: Walk, progress: Progress) -> Walk:
+    with _shown(progress, "scanning", 0):
+        walk.run()
+    return walk
+
+
+def _proof(
+    cache: StatCache | None, source: ObjectSource | None, directories: Directories, mounts: Mounts, *, wanted: bool
+) -> Proof | None:
+    """What of a cache that comes from a file still holds; None where it cannot be told, or is not ``wanted``."""
+    file = None if cache is None else cache.directories
     if not isinstance(file, CacheFile) or source is None:
         return None
     file.source = source
+    if not wanted or not KEEP_TIMES.issuperset((mounts.file_system, *mounts.inside.values())):
+        return None
     return Proof(file, directories.root_fd)
 
 
@@ -143,14 +146,19 @@ def _context(omissions: Omissions, mounts: Mounts, selection: Selection, nonces:
     )
 
 
-def _as_before(
-    cache: StatCache, whole: Whole, directories: Directories, borders: frozenset[bytes], started: int, ended: int
-) -> Scan:
+def _is_as_before(cache: StatCache, proof: Proof, context: int) -> bool:
+    """Whether nothing at all has changed, and the same rules hold."""
+    return proof.holds_all and cache.whole is not None and cache.whole.context == context
+
+
+def _as_before(cache: StatCache, directories: Directories, borders: frozenset[bytes], started: int, ended: int) -> Scan:
     """A scan that found nothing new at all."""
+    whole = cache.whole
+    assert whole is not None
     return Scan(
         root=cache.directories[ROOT].entry,
         links=whole.links,
-        signatures=CachedSignatures(cache.directories, looker(directories)),
+        signatures=Signatures({}, cache.directories, looker(directories)),
         problems=[],
         skipped=[(path, OmitReason(reason)) for path, reason in whole.skipped],
         leftovers=[],
@@ -179,12 +187,12 @@ def _put_together(
 ) -> Scan:
     findings = walk.findings
     walk.note_unprovable()
-    root, cache = build_trees(walk.found, outbox, reuse=reuse, written=ended)
+    root, cache = build_trees(walk, outbox, reuse=reuse, written=ended)
     outbox.flush()
     found = Scan(
         root=root,
         links=link_groups(walk.found, findings.linked, borders),
-        signatures=Signatures(walk.found),
+        signatures=Signatures(walk.found, cache.directories, walk.look),
         problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
         skipped=sorted(findings.omitted.items()),
         leftovers=sorted(findings.leftovers),
@@ -194,7 +202,7 @@ def _put_together(
         borders=borders,
         started=started,
         ended=ended,
-        entries=sum(found.count for found in walk.found.values()) - len(findings.omitted),
+        entries=walk.count - len(findings.omitted),
         files_read=rounds.files_read,
         bytes_read=rounds.bytes_read,
         cache=cache,

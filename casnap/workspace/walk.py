@@ -11,6 +11,7 @@ from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, ancestors, is_within, join, split
 from casnap.model.tree import OmitReason
 from casnap.workspace.cache import CachedDirectory, StatCache, Trait
+from casnap.workspace.cache_file import CacheFile
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours, unreadable
 from casnap.workspace.omissions import GIT_OBJECTS
@@ -25,6 +26,9 @@ GIT_AT_WORK = "captured, but git was at work in it all the time: a restored copy
 class Walk:
     """Finds the directories of a workspace; ``found`` has each of them after the ones above it.
 
+    ``passed`` are those that were passed over with all below them, since nothing there has changed: the numbers of the
+    first and the last in the cache's file. ``order`` has both as they were met.
+
     Of a git directory the objects are looked at last: what a reference names by then is among them.
     """
 
@@ -38,7 +42,10 @@ class Walk:
     ) -> None:
         """``proof`` says which directories of ``cache`` need not be looked at."""
         self.found: dict[bytes, FoundDirectory] = {}
+        self.passed: dict[bytes, tuple[int, int]] = {}
+        self.order: dict[bytes, None] = {}
         self.findings = lister.findings
+        self.look = looker(directories)
         self._directories = directories
         self._lister = lister
         self._progress = progress
@@ -68,11 +75,31 @@ class Walk:
                 self._leave_out_cache(path)
                 continue
             self.found[path] = found
+            self.order[path] = None
             if path != ROOT:
                 parent, name = split(path)
                 self.found[parent].note_directory(name, found.signature)
             self._collect(found)
             self._progress.advance(len(found.signatures))
+
+    @property
+    def file(self) -> CacheFile | None:
+        """The cache file, if there is one."""
+        found = None if self._cache is None else self._cache.directories
+        return found if isinstance(found, CacheFile) else None
+
+    @property
+    def count(self) -> int:
+        """How many entries there are, left-out ones included."""
+        counted = sum(found.count for found in self.found.values())
+        if (file := self.file) is not None:
+            counted += sum(sum(file.counts[first : last + 1]) for first, last in self.passed.values())
+        return counted
+
+    def cached(self, path: bytes) -> CachedDirectory:
+        """A directory that was passed over."""
+        assert self._cache is not None
+        return self._cache.directories[path]
 
     def note_unprovable(self) -> None:
         """What something is wrong with is looked at again the next time."""
@@ -93,14 +120,25 @@ class Walk:
             return False
         if above.in_git and not self._is_still(path, cached):
             return False
+        if not above.in_git and (run := self._proof.run(path)) is not None:
+            self.passed[path] = run
+            self._note(path, cached)
+            return True
         try:
-            found = self._lister.proven(path, cached, self._cache, above, looker(self._directories))
+            found = self._lister.proven(path, cached, self._cache, above, self.look)
         except Damage:  # the store has not got its tree any more
             return False
         self.found[path] = found
-        above.note_directory(split(path)[1], found.signature)
+        self._note(path, cached)
         self._ahead += [join(path, name) for name in reversed(self._proof.children(path))]
         return True
+
+    def _note(self, path: bytes, cached: CachedDirectory) -> None:
+        """Tell the directory above of one that is as it was."""
+        parent, name = split(path)
+        assert cached.signature is not None  # else nothing would be proven
+        self.found[parent].note_directory(name, cached.signature)
+        self.order[path] = None
 
     def _is_still(self, path: bytes, cached: CachedDirectory) -> bool:
         """Whether no name in a directory has come or gone up to now: objects come before what refers to them.
@@ -213,6 +251,9 @@ class Walk:
     def _discard(self, path: bytes) -> None:
         """Forget the directories at and below ``path``, also those that are still ahead."""
         self._ahead = [waiting for waiting in self._ahead if not is_within(waiting, path)]
+        for inside in [known for known in self.order if is_within(known, path)]:
+            del self.order[inside]
+            self.passed.pop(inside, None)
         for inside in [known for known in self.found if is_within(known, path)]:
             directory = self.found.pop(inside)
             for name in directory.signatures.keys() | directory.entries.keys():

@@ -225,7 +225,7 @@ def test_the_cache_after_a_rollback_mirrors_the_checkpoint_that_was_restored(
         manager.create(name)
     manager.rollback("one")
     context, found = manager._find()
-    path = next((home / "store" / "cache").glob(f"{found.id}*"))
+    path = home / "store" / "cache" / f"{found.id}.stat"
     cache = load_cache(path, store=context.store.id, workspace=found.id, boot=context.boot)
     assert cache is not None
     assert cache.checkpoint.hex() == manager.show("one").id
