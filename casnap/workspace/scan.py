@@ -21,7 +21,7 @@ from casnap.workspace.cache import StatCache, Whole
 from casnap.workspace.cache_file import CacheFile
 from casnap.workspace.confirmation import unconfirmed
 from casnap.workspace.databases import Copier
-from casnap.workspace.found import Signatures
+from casnap.workspace.found import ReadJob, Signatures
 from casnap.workspace.lister import Lister, context_of
 from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
@@ -86,10 +86,10 @@ def scan(
 ) -> Scan:
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
-    What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put by
+    What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put
     then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is
-    believed from the cache; paths at and below those in ``only`` never are. With ``confirm`` (its checkpoint may be gone)
-    believed content is looked up, and read again if missing. A ``copier`` takes SQLite databases that are in use.
+    believed from the cache; paths at and below ``only`` never are. With ``confirm`` (its checkpoint may be gone) what
+    is believed is looked up, and read again if missing. A ``copier`` takes SQLite databases that are in use.
 
     Raises:
         CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
@@ -99,7 +99,7 @@ def scan(
     mounts = find_mounts(directories, one_file_system=selection.one_file_system)
     inside, rules = frozenset(mounts.inside), Rules.of(selection)
     omissions = Omissions(directories.root_path, exclusions, mounts.points, rules, aside, inside)
-    context = _context(omissions, mounts, selection, nonces)
+    context = _context(omissions, mounts, nonces)
     proof = _proof(cache, source, directories, mounts, wanted=trusted and not confirm and not only)
     if cache is not None and proof is not None and _is_as_before(cache, proof, context):
         before_reading(ReadingAhead(0, 0, {}))
@@ -111,11 +111,15 @@ def scan(
     before_reading(ahead := reading_ahead(jobs, walk.found))
     outbox = Outbox(sink)
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
-    with _shown(progress, "reading", ahead.total_bytes):
-        rounds.run(jobs)
+    _run(rounds, jobs, ahead, progress)
     return _put_together(
         walk, rounds, outbox, omissions.borders, trusted and not confirm, started, clock.now(), context
     )
+
+
+def _run(rounds: Rounds, jobs: list[ReadJob], ahead: ReadingAhead, progress: Progress) -> None:
+    with _shown(progress, "reading", ahead.total_bytes):
+        rounds.run(jobs)
 
 
 def _walked(walk: Walk, progress: Progress) -> Walk:
@@ -137,12 +141,14 @@ def _proof(
     return Proof(file, directories.root_fd)
 
 
-def _context(omissions: Omissions, mounts: Mounts, selection: Selection, nonces: frozenset[str]) -> int:
+def _context(omissions: Omissions, mounts: Mounts, nonces: frozenset[str]) -> int:
     """A number for all that decides about entries beside what is in the workspace."""
     excluded = (sorted(omissions.exclusions.paths), sorted(omissions.exclusions.identities))
     mounted = (sorted(mounts.points), sorted(mounts.inside.items()))
     return context_of(
-        repr((omissions.root_path, selection, excluded, mounted, sorted(omissions.aside), sorted(nonces)))
+        repr(
+            (omissions.root_path, omissions.rules.selection, excluded, mounted, sorted(omissions.aside), sorted(nonces))
+        )
     )
 
 
