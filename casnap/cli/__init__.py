@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import sys
-from typing import NoReturn
 
 from casnap import __version__
+
+TYPE_CHECKING = False  # typing has it too, but takes half as long to import as Python takes to start
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 
 def main() -> NoReturn:
     """Run the command that this process was started for, and exit with its status."""
     arguments = sys.argv[1:]
-    if arguments == ["--version"]:  # asked by every script that looks for casnap: not worth importing click
-        from casnap.cli.output import Output
-
-        output = Output()
-        output.data(f"casnap {__version__}")
-        sys.exit(output.finish())
+    if arguments == ["--version"]:
+        sys.exit(_tell_version())
     try:
-        from casnap.cli.app import run
+        from casnap.cli.running import run
     except KeyboardInterrupt:  # before there is anything to tell it to
         sys.exit(130)
     sys.exit(run(arguments))
+
+
+def _tell_version() -> int:
+    """Answer what every script asks that looks for casnap, before anything is imported."""
+    line = f"casnap {__version__}"
+    try:
+        sys.stdout.buffer.raw.write(f"{line}\n".encode())  # type: ignore[union-attr]
+    except (AttributeError, OSError, ValueError):  # nobody listens, or the disk is full: that takes more words
+        from casnap.cli.output import Output
+
+        output = Output()
+        output.data(line)
+        return output.finish()
+    return 0

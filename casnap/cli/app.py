@@ -1,24 +1,18 @@
-"""The program: its verbs and their other names, and what surrounds a run."""
+"""The program as click knows it: its verbs and their help."""
 
 from __future__ import annotations
 
 import importlib
-import itertools
 import keyword
-import os
-import signal
 from difflib import get_close_matches
-from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
-from casnap.cli.errors import Terminated, report
-from casnap.cli.options import global_options
-from casnap.cli.output import Output
+from casnap.cli.grammar import ALIASES, BEFORE_EVERY_STEP
+from casnap.cli.options import global_options, verb_of
 from casnap.cli.session import Session
 from casnap.errors import Usage
-from casnap.store import signals
 
 VERBS = {
     "init": "Protect a directory from now on.",
@@ -53,27 +47,6 @@ VERBS = {
 }
 """Each verb and what its help says in one line; kept here so that help need not import them all."""
 
-ALIASES = {
-    "create": "checkpoint",
-    "save": "checkpoint",
-    "savepoint": "checkpoint",
-    "snapshot": "checkpoint",
-    "ls": "list",
-    "info": "show",
-    "stats": "status",
-    "restore": "rollback",
-    "rewind": "rollback",
-    "rm": "delete",
-    "clean": "cleanup",
-    "fsck": "check",
-    "prune": "cleanup",
-    "unregister": "forget",
-}
-"""Other names, most of them those that other tools use."""
-
-COMPLETE = "_CASNAP_COMPLETE"
-"""The variable by which a script of ``casnap completion`` asks; it holds ``<shell>_complete``."""
-
 
 class Program(click.Group):
     """The verbs, each imported when it is called."""
@@ -89,6 +62,8 @@ class Program(click.Group):
             return None
         base = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
         module = importlib.import_module(f"casnap.cli.{base}")
+        if name in BEFORE_EVERY_STEP:
+            return verb_of(name, BEFORE_EVERY_STEP[name], module.carry_out)
         command: click.Command = module.restore if cmd_name == "restore" else module.command
         return command
 
@@ -137,51 +112,31 @@ def program(ctx: click.Context) -> Any:
 program.context_settings = {"help_option_names": ["-h", "--help"]}
 
 
-def run(arguments: list[str]) -> int:
-    """Run one command line; the status to exit with. Nothing is raised."""
-    if asked := os.environ.get(COMPLETE):
-        from casnap.cli.completion import answer
+def invoke(session: Session, words: list[str]) -> int:
+    """Do what a command line asks for; its exit status.
 
-        return answer(program, asked)
-    signal.signal(signal.SIGTERM, _terminate)
-    words, paths = split_paths(arguments)
-    session = Session(paths)
-    try:
-        with signals.reported():
-            status = _invoke(session, words)
-            return session.finish() or status
-    except BrokenPipeError:  # click writes the help by itself
-        return Output().finish()
-    except (Exception, KeyboardInterrupt) as error:
-        output = Output()
-        as_json = session.as_json or wants_json(words)
-        status = report(error, output, as_json=as_json, debug=session.options.debug)
-        return output.finish() or status
-
-
-def _invoke(session: Session, words: list[str]) -> int:
+    Raises:
+        Usage: the command line is wrong.
+    """
     try:
         with program.make_context("casnap", words, obj=session) as ctx:
             return program.invoke(ctx) or 0
     except click.exceptions.Exit as ending:
         return ending.exit_code
-    finally:
-        session.close()
+    except click.UsageError as error:
+        raise Usage(_first_small(error.format_message().rstrip(".")), hint=_usage_hint(error)) from error
 
 
-def split_paths(arguments: list[str]) -> tuple[list[str], list[str] | None]:
-    """What stands before the first ``--``, and the paths behind it: click would drop the difference."""
-    if "--" not in arguments:
-        return arguments, None
-    at = arguments.index("--")
-    return arguments[:at], arguments[at + 1 :]
+def _usage_hint(error: click.UsageError) -> str:
+    takes_paths = error.ctx is not None and error.ctx.info_name in ("rollback", "restore", "rewind", "diff")
+    if takes_paths and "extra argument" in error.message:
+        return f"paths follow --; see {_help_command(error)}"
+    return f"see {_help_command(error)}"
 
 
-def wants_json(words: list[str]) -> bool:
-    """Whether JSON was asked for, by a command line that may be too wrong to be read."""
-    formats = [after for word, after in itertools.pairwise(words) if word == "--format"]
-    return "--json" in words or "--format=json" in words or "json" in formats
+def _help_command(error: click.UsageError) -> str:
+    return f"`{error.ctx.command_path if error.ctx else 'casnap'} --help`"
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise Terminated
+def _first_small(message: str) -> str:
+    return message[:1].lower() + message[1:]

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from casnap import __version__
+from casnap.cli.text import aspect_words
 from casnap.errors import CasnapError
-from casnap.model.change import Aspect, Change
+from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint, Counts, Origin, format_instant
 from casnap.model.paths import escape
 from casnap.model.report import Interrupted, LogEntry, Problem, RollbackReport, Status, WorkspaceInfo
@@ -129,11 +130,6 @@ def change_record(change: Change) -> Record:
         "old": None if change.old is None else entry_record(change.old),
         "new": None if change.new is None else entry_record(change.new),
     }
-
-
-def aspect_words(aspects: Aspect) -> list[str]:
-    """What of a path differs, as words."""
-    return [aspect.name.lower() for aspect in Aspect if aspect in aspects and aspect.name]
 
 
 def entry_record(entry: AnyEntry) -> Record:

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import click
-
-from casnap.cli.as_json import checkpoint_record, failure_record, path_fields, problem_records, workspace_record
-from casnap.cli.options import agreed, flag, once, one_of, verb
-from casnap.cli.outcome import Failure, show_failures
 from casnap.cli.output import printable
-from casnap.cli.session import Session
+from casnap.cli.session import Session, one_of
 from casnap.cli.text import checkpoint_line, left_out_text, path_text, problem_line, quantity, size, tag
 from casnap.engine.checkpoint import described, make_checkpoint, require_free
 from casnap.errors import CasnapError, Usage
@@ -25,19 +19,7 @@ LOST = 3
 """Exit status: done, but something was lost from view that no rule excludes."""
 
 
-@verb("checkpoint")
-@click.argument("name", required=False)
-@once("-s", "--snapshot", "-i", "--id", "--name", "named", metavar="NAME", help="The name, as an option.")
-@once(
-    "-m", "--message", "--desc", "--description", "-l", "--label", "message", metavar="TEXT", help="What it is about."
-)
-@once("--metadata", metavar="JSON", help="A JSON object to keep with it.")
-@flag("--pin", help="Keep it from being deleted.")
-@flag("--replace", help="A NAME that is taken moves here; the checkpoint that had it stays as a step.")
-@flag("--if-changed", help="Make none when nothing changed since head.")
-@flag("--full", help="Read every file again, believing no cache.")
-@agreed
-def command(
+def carry_out(
     session: Session,
     name: str | None,
     named: str | None,
@@ -87,14 +69,18 @@ def command(
 
 
 def _make_several(session: Session, places: list[Protected], make: Callable[..., CheckpointReport]) -> int:
+    from casnap.cli.outcome import show_failures
+
     done: list[tuple[WorkspaceInfo, CheckpointReport]] = []
-    failed: list[Failure] = []
+    failed: list[tuple[WorkspaceInfo, CasnapError]] = []
     for place in places:
         try:
             done.append((place.workspace, make(place.context, place.workspace)))
         except CasnapError as error:  # one workspace in trouble must not leave the others unprotected
             failed.append((place.workspace, error))
     if session.as_json:
+        from casnap.cli.as_json import failure_record, workspace_record
+
         records = [{"workspace": workspace_record(place), **_fields(report)} for place, report in done]
         failures = [failure_record(place, error) for place, error in failed]
         session.document("checkpoint", None, workspaces=records, failed=failures)
@@ -115,6 +101,8 @@ def _status(session: Session, report: CheckpointReport) -> int:
 def _parse_metadata(text: str | None) -> dict[str, Any] | None:
     if text is None:
         return None
+    import json  # here, since hardly any checkpoint has metadata
+
     try:
         facts = json.loads(_require_text("metadata", text))
     except (ValueError, RecursionError) as error:
@@ -171,6 +159,8 @@ def _show_first_look(session: Session, look: FirstLook) -> None:
 
 
 def _fields(report: CheckpointReport) -> dict[str, Any]:
+    from casnap.cli.as_json import checkpoint_record, path_fields, problem_records
+
     look = report.first_look
     return {
         "checkpoint": checkpoint_record(report.checkpoint),

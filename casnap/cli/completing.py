@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 import click
 from click.shell_completion import CompletionItem
 
-from casnap.cli.app import ALIASES, VERBS, split_paths
+from casnap.cli.app import VERBS
+from casnap.cli.grammar import ALIASES
 from casnap.cli.options import Verb
+from casnap.cli.running import split_paths
 from casnap.cli.session import Session
 from casnap.cli.text import moment
 from casnap.model.ids import MIN_PREFIX, short

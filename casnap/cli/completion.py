@@ -8,10 +8,10 @@ from typing import ClassVar
 import click
 from click.shell_completion import CompletionItem, FishComplete, ShellComplete, ZshComplete, split_arg_string
 
-from casnap.cli.app import COMPLETE
 from casnap.cli.completing import Item, candidates
 from casnap.cli.options import verb
 from casnap.cli.output import Output
+from casnap.cli.running import COMPLETE
 from casnap.cli.session import Session
 
 _BASH = """\

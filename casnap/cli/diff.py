@@ -10,11 +10,11 @@ from typing import Any
 import click
 
 from casnap.cli.as_json import change_record, checkpoint_record, path_fields, problem_records
-from casnap.cli.options import flag, once, one_of, verb
+from casnap.cli.options import flag, once, verb
 from casnap.cli.output import printable
 from casnap.cli.pager import Pager
 from casnap.cli.revisions import find_typed
-from casnap.cli.session import Session
+from casnap.cli.session import Session, one_of
 from casnap.cli.text import problem_line
 from casnap.engine.diff import Wanted, diff
 from casnap.engine.diffing.patch import Style

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import traceback
-
-import click
-
 from casnap.cli.output import Output, printable
-from casnap.errors import CasnapError, Usage
+from casnap.errors import CasnapError
 
 
 class Bug(CasnapError):
@@ -37,8 +33,6 @@ def as_casnap_error(error: BaseException) -> CasnapError:
     match error:
         case CasnapError():
             return error
-        case click.UsageError():
-            return Usage(_first_small(error.format_message().rstrip(".")), hint=_usage_hint(error))
         case Terminated():
             return TerminatedByRequest("stopped: terminated by a signal", hint=_AFTER_STOP)
         case KeyboardInterrupt():
@@ -51,21 +45,6 @@ def as_casnap_error(error: BaseException) -> CasnapError:
 _AFTER_STOP = "run `casnap status` to see how things stand"
 
 
-def _usage_hint(error: click.UsageError) -> str:
-    takes_paths = error.ctx is not None and error.ctx.info_name in ("rollback", "restore", "rewind", "diff")
-    if takes_paths and "extra argument" in error.message:
-        return f"paths follow --; see {_help_command(error)}"
-    return f"see {_help_command(error)}"
-
-
-def _help_command(error: click.UsageError) -> str:
-    return f"`{error.ctx.command_path if error.ctx else 'casnap'} --help`"
-
-
-def _first_small(message: str) -> str:
-    return message[:1].lower() + message[1:]
-
-
 def report(error: BaseException, output: Output, *, as_json: bool, debug: bool) -> int:
     """Say what failed, on stderr and with ``--json`` as a document on stdout too; the exit status."""
     known = as_casnap_error(error)
@@ -74,6 +53,8 @@ def report(error: BaseException, output: Output, *, as_json: bool, debug: bool) 
 
         output.bytes(dump(error_record(known)))
     if debug:
+        import traceback
+
         for line in "".join(traceback.format_exception(error)).splitlines():
             output.warn(line)
     output.warn(f"error: {printable(known.message)}")

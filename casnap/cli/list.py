@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import click
-
-from casnap.cli.as_json import checkpoint_record, dump, workspace_record
-from casnap.cli.options import flag, verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.table import show_table
@@ -23,12 +19,7 @@ _HEADINGS = ("", "STEP", "NAME", "ID", "CREATED", "CHANGES", "NEW", "MESSAGE")
 _MESSAGE_WIDTH = 60
 
 
-@verb("list")
-@flag("--all", "everywhere", help="Of all workspaces.")
-@click.option("-n", "--limit", type=click.IntRange(min=0), metavar="N", help="The newest N of each workspace.")
-@flag("--safety", help="Safety checkpoints too.")
-@flag("--reverse", help="Oldest first.")
-def command(session: Session, everywhere: bool, limit: int | None, safety: bool, reverse: bool) -> int:
+def carry_out(session: Session, everywhere: bool, limit: int | None, safety: bool, reverse: bool) -> int:
     """The checkpoints of the workspace, newest first; outside any workspace, of all of them.
 
     Head is marked with *. Other name: ls.
@@ -56,6 +47,8 @@ def command(session: Session, everywhere: bool, limit: int | None, safety: bool,
 def _show_json(
     session: Session, one: WorkspaceInfo | None, listed: list[tuple[WorkspaceInfo, list[Checkpoint]]], hidden: int
 ) -> None:
+    from casnap.cli.as_json import checkpoint_record, dump, workspace_record  # here, since most lists are for people
+
     records: list[dict[str, Any]] = [
         {**checkpoint_record(checkpoint), "workspace": workspace_record(workspace)}
         for workspace, checkpoints in listed

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from casnap import __version__
+from casnap.cli.grammar import AGREED, EVERYWHERE, Grammar, Option
 from casnap.cli.output import Output
 from casnap.cli.session import Session
 from casnap.errors import Usage
@@ -48,30 +49,17 @@ def verb(name: str, *, takes_paths: bool = False) -> Callable[[Callable[..., int
     return declare
 
 
+def verb_of(name: str, grammar: Grammar, function: Callable[..., int]) -> Verb:
+    """The verb that a grammar describes; ``function`` is what it does, and its help."""
+    own: list[click.Parameter] = [click.Argument([grammar.argument], required=False)] if grammar.argument else []
+    own += [_own_option(option) for option in grammar.options]
+    return click.command(name, cls=Verb, params=[*own, *global_options()])(click.pass_obj(function))
+
+
 def global_options() -> list[click.Parameter]:
     """The options that stand before or after any verb."""
     return [
-        click.Option(["--store"], metavar="DIR", multiple=True, **_kept, help="The store to use."),
-        click.Option(
-            ["-w", "--workspace", "-C", "--root", "-p"],
-            metavar="DIR",
-            multiple=True,
-            **_kept,
-            help="The workspace, exactly this directory; repeated on checkpoint and rollback: each of them.",
-        ),
-        click.Option(["--json"], is_flag=True, **_kept, help="One JSON object on standard output."),
-        click.Option(
-            ["--format"],
-            type=click.Choice(["table", "json"]),
-            **_kept,
-            help="json: as --json, on list, log and workspace list the bare array.",
-        ),
-        click.Option(["-q", "--quiet"], is_flag=True, **_kept, help="Say nothing but what was asked for."),
-        click.Option(["-v", "--verbose"], is_flag=True, **_kept, help="Name each path."),
-        click.Option(["--strict"], is_flag=True, **_kept, help="Exit 3 when a rule left anything out."),
-        click.Option(["--debug"], is_flag=True, **_kept, help="Show where an error comes from."),
-        click.Option(["--no-color"], is_flag=True, **_kept, help="No colour and no progress bar."),
-        click.Option(["--wait"], type=float, metavar="SECONDS", **_kept, help="How long to wait for a lock (10)."),
+        *(_option(option, expose_value=False, callback=_keep) for option in EVERYWHERE),
         click.Option(
             ["--version"],
             is_flag=True,
@@ -83,20 +71,39 @@ def global_options() -> list[click.Parameter]:
     ]
 
 
+def _own_option(option: Option) -> click.Option:
+    return _option(option, callback=_pick) if option.repeated == "same" else _option(option)
+
+
+def _option(option: Option, **more: Any) -> click.Option:
+    """An option that is declared as data, as click knows it."""
+    names, several = [option.key, *option.names], option.repeated != "last"
+    if option.takes == "nothing":
+        return click.Option(names, is_flag=True, help=option.help, **more)
+    kind = _type(option)
+    return click.Option(names, type=kind, metavar=option.metavar, multiple=several, help=option.help, **more)
+
+
+def _type(option: Option) -> Any:
+    match option.takes:
+        case "count":
+            return click.IntRange(min=0)
+        case "seconds":
+            return float
+        case "choice":
+            return click.Choice(option.choices)
+        case _:
+            return str
+
+
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     if value is None or value is False or value == ():
         return
     session = ctx.ensure_object(Session)
     options, key = session.options, str(parameter.name)
-    if key == "workspace":
-        options.workspaces = tuple(dict.fromkeys((*options.workspaces, *value)))
-        return
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and key != "workspace":
         value = _only(parameter, value if (before := getattr(options, key)) is None else (before, *value))
-    setattr(options, key, value)
-
-
-_kept: dict[str, Any] = {"expose_value": False, "callback": _keep}
+    options.keep(key, value)
 
 
 def _only(parameter: click.Parameter, values: tuple[str, ...]) -> str:
@@ -104,6 +111,10 @@ def _only(parameter: click.Parameter, values: tuple[str, ...]) -> str:
     if len(set(values)) > 1:
         raise Usage(f"bad options: {'/'.join(parameter.opts)} was given twice, and differs", hint="give it once")
     return values[0]
+
+
+def _pick(_ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
+    return _only(parameter, values) if values else None
 
 
 def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -114,11 +125,7 @@ def _show_version(ctx: click.Context, _parameter: click.Parameter, value: bool) 
 
 def once(*names: str, metavar: str, help: str, type: Any = str) -> Callable[[Function], Function]:
     """An option with a value; given twice with different values it is refused rather than half obeyed."""
-
-    def pick(_ctx: click.Context, parameter: click.Parameter, values: tuple[Any, ...]) -> Any:
-        return _only(parameter, values) if values else None
-
-    return click.option(*names, metavar=metavar, help=help, type=type, multiple=True, callback=pick)
+    return click.option(*names, metavar=metavar, help=help, type=type, multiple=True, callback=_pick)
 
 
 def flag(*names: str, help: str) -> Callable[[Function], Function]:
@@ -128,17 +135,4 @@ def flag(*names: str, help: str) -> Callable[[Function], Function]:
 
 def agreed(function: Function) -> Function:
     """``--yes``: whoever gives it is not asked."""
-    return flag("-y", "--yes", "--force", "yes", help="Do not ask.")(function)
-
-
-def one_of(what: str, *given: tuple[str, str | None]) -> str | None:
-    """The one value among several ways to say the same thing; the same said twice is no contradiction.
-
-    Raises:
-        Usage: two of them differ.
-    """
-    said = [(way, value) for way, value in given if value is not None]
-    if len({value for _, value in said}) > 1:
-        ways = " and ".join(way for way, _ in said)
-        raise Usage(f"bad arguments: {what} was given twice, as {ways}", hint="give it once")
-    return said[0][1] if said else None
+    return flag(*AGREED.names, AGREED.key, help=AGREED.help)(function)

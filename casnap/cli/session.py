@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +29,8 @@ class Declined(CasnapError):
     code = "declined"
 
 
-@dataclass(slots=True)
 class Options:
-    """The options that every verb has, as they were given."""
+    """The options that every verb has, as they were given; what was not given is as the class has it."""
 
     store: str | None = None
     workspaces: tuple[str, ...] = ()
@@ -44,6 +42,13 @@ class Options:
     no_color: bool = False
     strict: bool = False
     wait: float | None = None
+
+    def keep(self, key: str, value: Any) -> None:
+        """Note the value of an option; of workspaces each counts once, however often they are named."""
+        if key == "workspace":
+            self.workspaces = tuple(dict.fromkeys((*self.workspaces, *value)))
+        else:
+            setattr(self, key, value)
 
     @property
     def workspace(self) -> str | None:
@@ -58,6 +63,19 @@ class Options:
                 hint="give it once; checkpoint and rollback take several",
             )
         return self.workspaces[0] if self.workspaces else None
+
+
+def one_of(what: str, *given: tuple[str, str | None]) -> str | None:
+    """The one value among several ways to say the same thing; the same said twice is no contradiction.
+
+    Raises:
+        Usage: two of them differ.
+    """
+    said = [(way, value) for way, value in given if value is not None]
+    if len({value for _, value in said}) > 1:
+        ways = " and ".join(way for way, _ in said)
+        raise Usage(f"bad arguments: {what} was given twice, as {ways}", hint="give it once")
+    return said[0][1] if said else None
 
 
 class Session:

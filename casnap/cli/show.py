@@ -14,7 +14,7 @@ from casnap.cli.output import printable
 from casnap.cli.revisions import choose, find_typed
 from casnap.cli.session import Session
 from casnap.cli.text import block, counts_text, entry_line, moment, path_text, quantity, reason_text, size
-from casnap.engine.history import entries
+from casnap.engine.recorded import entries
 from casnap.model.checkpoint import Checkpoint, GitState
 from casnap.model.tree import Omitted
 

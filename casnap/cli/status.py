@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from casnap.cli.as_json import document, dump, status_fields, workspace_record
-from casnap.cli.options import verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import block, counts_text, left_out_text, moment, problem_line, quantity, size, tag
@@ -20,8 +18,7 @@ LEFT_OUT = 3
 """Exit status with ``--strict``: a rule leaves something out."""
 
 
-@verb("status")
-def command(session: Session) -> int:
+def carry_out(session: Session) -> int:
     """How the workspace stands; outside any workspace, how all of them do. Other name: stats."""
     try:
         context = session.context()
@@ -41,6 +38,8 @@ def command(session: Session) -> int:
 
 def _show_all(session: Session, found: list[Status]) -> None:
     if session.as_json:
+        from casnap.cli.as_json import status_fields, workspace_record
+
         workspaces = [{"workspace": workspace_record(one.workspace), **status_fields(one)} for one in found]
         session.document("status", None, workspaces=workspaces)
         return
@@ -62,6 +61,8 @@ def _exit_status(session: Session, found: list[Status]) -> int:
 def show_no_store(session: Session, error: NoStore) -> None:
     """Say that nothing is protected, since there is no store."""
     if session.as_json:
+        from casnap.cli.as_json import document, dump
+
         fields: dict[str, Any] = {"protected": False, "reason": error.message, "head": None, "checkpoints": 0}
         session.output.bytes(dump(document("status", None, None, fields)))
         return
@@ -72,6 +73,8 @@ def show_no_store(session: Session, error: NoStore) -> None:
 def show_status(session: Session, found: Status) -> None:
     """One workspace in full."""
     if session.as_json:
+        from casnap.cli.as_json import status_fields
+
         session.document("status", found.workspace, **status_fields(found))
         return
     for line in _lines(session, found):

@@ -6,7 +6,6 @@ import datetime as dt
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 
-from casnap.cli.as_json import aspect_words
 from casnap.cli.output import printable
 from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.checkpoint import Checkpoint, Counts
@@ -83,6 +82,11 @@ def change_line(change: Change) -> str:
     aspects = change.aspects if change.only_times else change.aspects & ~Aspect.TIME  # beside others it says nothing
     words = aspect_words(aspects) if change.kind is ChangeKind.CHANGED else []
     return f"{plan_line(change)}  ({', '.join(words)})" if words else plan_line(change)
+
+
+def aspect_words(aspects: Aspect) -> list[str]:
+    """What of a path differs, as words."""
+    return [aspect.name.lower() for aspect in Aspect if aspect in aspects and aspect.name]
 
 
 def plan_line(change: Change) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from typing import get_args
+import functools
+from typing import Any, get_args
 
 import msgspec
 
@@ -21,7 +21,6 @@ _HASH_DIGITS = 64
 _TAIL = len(_MARK) + _HASH_DIGITS + len(_END)
 
 _encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(AnyOperation)
 
 
 class _Named(msgspec.Struct):
@@ -30,7 +29,6 @@ class _Named(msgspec.Struct):
     op: str
 
 
-_named_decoder = msgspec.json.Decoder(_Named)
 _KNOWN = frozenset(kind.__struct_config__.tag for kind in get_args(AnyOperation))
 
 
@@ -49,7 +47,7 @@ def encode_line(operation: AnyOperation) -> tuple[bytes, str]:
             f"cannot record operation: its line would take {len(body) + _TAIL} bytes, {MAX_LINE} are allowed",
             hint="name fewer checkpoints or paths at a time",
         )
-    line_hash = hashlib.sha256(body).hexdigest()
+    line_hash = _hash_of(body)
     return b"".join((body, _MARK, line_hash.encode(), _END)), line_hash
 
 
@@ -63,9 +61,9 @@ def decode_line(line: bytes) -> tuple[AnyOperation, str]:
     body, line_hash = _split(line)
     text = body + b"}"
     try:
-        if _named_decoder.decode(text).op not in _KNOWN:
+        if _decoder(_Named).decode(text).op not in _KNOWN:
             raise _too_new("operation")
-        operation: AnyOperation = _decoder.decode(text)
+        operation: AnyOperation = _decoder(AnyOperation).decode(text)
         canonical = _encoder.encode(operation) == text
     except (msgspec.MsgspecError, ValueError, OverflowError, RecursionError) as error:
         raise Damage(f"cannot read line of the operation log: {error}") from None
@@ -89,7 +87,19 @@ def _split(line: bytes) -> tuple[bytes, str]:
     body, tail = line[:-_TAIL], line[-_TAIL:]
     if not body or not tail.startswith(_MARK) or not tail.endswith(_END):
         raise Damage("cannot read line of the operation log: it is not whole")
-    line_hash = hashlib.sha256(body).hexdigest()
+    line_hash = _hash_of(body)
     if tail[len(_MARK) : -len(_END)] != line_hash.encode():
         raise Damage("cannot read line of the operation log: its hash is wrong")
     return body, line_hash
+
+
+@functools.cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    """Made when it is needed: most commands read no line, since the catalog has them all."""
+    return msgspec.json.Decoder(kind)
+
+
+def _hash_of(body: bytes) -> str:
+    import hashlib  # here, for the same reason: it loads a large library
+
+    return hashlib.sha256(body).hexdigest()

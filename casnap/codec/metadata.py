@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from casnap.errors import Damage, Usage
+
+NOTHING = "{}"
 
 
 def encode_metadata(metadata: Mapping[str, Any]) -> str:
@@ -15,6 +16,10 @@ def encode_metadata(metadata: Mapping[str, Any]) -> str:
     Raises:
         Usage: it holds what JSON has no word for.
     """
+    if not metadata:
+        return NOTHING
+    import json  # here and below, since hardly any checkpoint has metadata
+
     try:
         # Twice, because the first time makes text of keys that are numbers, and sorts them as numbers.
         text = _dump(json.loads(_dump(dict(metadata))))
@@ -30,6 +35,10 @@ def decode_metadata(text: str) -> dict[str, Any]:
     Raises:
         Damage: it is no JSON object, or not in canonical form.
     """
+    if text == NOTHING:
+        return {}
+    import json
+
     try:
         metadata = json.loads(text)
         canonical = isinstance(metadata, dict) and _dump(metadata) == text
@@ -41,4 +50,6 @@ def decode_metadata(text: str) -> dict[str, Any]:
 
 
 def _dump(value: object) -> str:
+    import json
+
     return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))

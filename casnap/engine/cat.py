@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from casnap.engine.content import pieces
 from casnap.engine.context import Context
-from casnap.engine.history import tree_of
+from casnap.engine.recorded import tree_of
 from casnap.errors import NotFound, Usage
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import escape

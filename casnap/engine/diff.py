@@ -13,7 +13,7 @@ from casnap.engine.context import Context, workspace_row
 from casnap.engine.diffing.git_modes import is_beyond_patch, is_in_patch
 from casnap.engine.diffing.patch import FilePatch, Style, patch_of
 from casnap.engine.diffing.renames import find_renames
-from casnap.engine.history import tree_of
+from casnap.engine.recorded import tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_and_plan
 from casnap.errors import Damage

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import string
 import unicodedata
-from collections.abc import Iterator
 from typing import NoReturn
 
 from casnap.codec.checkpoints import decode_checkpoint
-from casnap.engine.compare import TreeView
+from casnap.codec.metadata import decode_metadata
 from casnap.engine.context import Context, workspace_row
 from casnap.errors import CasnapError, Damage, NotFound
 from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, Origin, format_instant
@@ -18,11 +15,12 @@ from casnap.model.ids import ID_SIZE, MIN_PREFIX, ObjectKey, ObjectKind, short
 from casnap.model.operation import CheckpointsDeleted
 from casnap.model.report import WorkspaceInfo
 from casnap.model.revision import At, Head, Latest, Revision, Step, Word
-from casnap.model.tree import AnyEntry
 from casnap.store.state import CheckpointRow, State, WorkspaceRow
 
 MOST_DIGITS = 18
 """Longest number that may be a step: SQLite's integers end there."""
+
+_HEXADECIMAL = frozenset("0123456789abcdef")
 
 MOST_CANDIDATES = 10
 """How many candidates an error names."""
@@ -44,12 +42,6 @@ def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
         ) from damage
 
 
-def tree_of(context: Context, checkpoint: Checkpoint) -> TreeView:
-    """The tree that a checkpoint recorded."""
-    found = load_object(context, bytes.fromhex(checkpoint.id))
-    return TreeView(context.store, found.root, found.links, found.rules)
-
-
 def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
     """A catalog row and its object as the noun that people and programs see; a bad object makes a damaged one."""
     try:
@@ -65,7 +57,7 @@ def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
         parent=parent.hex() or None,
         created_ns=found.scan_ended if found else row.time,
         message=found.message if found else "",
-        metadata=json.loads(found.metadata) if found else {},
+        metadata=decode_metadata(found.metadata) if found else {},
         pinned=row.pinned,
         head=workspace is not None and workspace.head == row.id,
         safety=row.safety,
@@ -101,11 +93,6 @@ def list_checkpoints(
 def count_safety(context: Context, workspace: WorkspaceInfo) -> int:
     """How many safety checkpoints a workspace has."""
     return sum(row.safety and not row.deleted for row in context.store.state().history(workspace.id))
-
-
-def entries(context: Context, checkpoint: Checkpoint) -> Iterator[tuple[bytes, AnyEntry]]:
-    """Every entry of a checkpoint, parents before children, the root first."""
-    return tree_of(context, checkpoint).walk()
 
 
 def resolve(context: Context, workspace: WorkspaceInfo, revision: Revision, *, deleted: bool = False) -> Checkpoint:
@@ -192,7 +179,7 @@ class _Resolver:
             row = self.state.stepped(self.workspace.id, int(text))
             if row is not None:
                 return self._live(row, f"step {text}")
-        if len(text) >= MIN_PREFIX and set(text.lower()) <= set(string.hexdigits):
+        if len(text) >= MIN_PREFIX and set(text.lower()) <= _HEXADECIMAL:
             return self._by_prefix(text)
         raise self._unknown(text)
 
@@ -202,7 +189,7 @@ class _Resolver:
         return min((row for row in self._rows() if row.deleted and row.name == text), key=_is_freed, default=None)
 
     def _by_whole_id(self, text: str) -> CheckpointRow | None:
-        if len(text) != 2 * ID_SIZE or not set(text.lower()) <= set(string.hexdigits):
+        if len(text) != 2 * ID_SIZE or not set(text.lower()) <= _HEXADECIMAL:
             return None
         row = self.state.checkpoint(bytes.fromhex(text))
         if row is None:

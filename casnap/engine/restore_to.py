@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import secrets
 
 from casnap.codec.hashing import digest
 from casnap.codec.trees import build_tree
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.content import pieces, require_contents
 from casnap.engine.context import Context
-from casnap.engine.history import tree_of
+from casnap.engine.recorded import tree_of
 from casnap.engine.scope import with_databases
 from casnap.engine.sinks import MemorySink
 from casnap.engine.workspaces import canonical
@@ -73,7 +72,7 @@ def _fill(
             directories,
             lay_out(plan, signatures),
             signatures,
-            nonce=secrets.token_hex(6),
+            nonce=os.urandom(6).hex(),
             content=lambda file: pieces(context.store, file),
             progress=context.progress,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 from functools import partial
 
 from casnap.engine.compare import TreeView, plan_between
@@ -86,7 +86,7 @@ class Restoring:
             self.directories,
             lay_out(self.plan, self.live.signatures),
             self.live.signatures,
-            nonce=self.point.nonce if self.point else secrets.token_hex(6),
+            nonce=self.point.nonce if self.point else os.urandom(6).hex(),
             content=lambda file: pieces(self.target.source, file),
             progress=self.context.progress,
             borders=self.live.found.borders,

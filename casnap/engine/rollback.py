@@ -17,8 +17,9 @@ from casnap.engine.alike import alike_paths
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.git_moves import git_moves, require_no_git_lock
-from casnap.engine.history import noun_of, tree_of
+from casnap.engine.history import noun_of
 from casnap.engine.protection import Past, plan_for
+from casnap.engine.recorded import tree_of
 from casnap.engine.request import Request
 from casnap.engine.restoring import Restoring
 from casnap.engine.roots import LockedRoot, locked_roots, peek_root

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -77,7 +77,7 @@ def _begun(
     with context.store.session() as session:
         live = scan_again(context, row, directories, session, look, doubted=doubted)
         taken = _safety_checkpoint(context, row, live, request, session)
-        nonce = secrets.token_hex(6)
+        nonce = os.urandom(6).hex()
 
         def build(state: State, commit: Commit) -> AnyOperation:
             _require_target(state, request)

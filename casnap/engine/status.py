@@ -7,7 +7,8 @@ from msgspec import Struct, field
 from casnap.engine.checkpoint import RULES_DIFFER
 from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
-from casnap.engine.history import noun_of, tree_of
+from casnap.engine.history import noun_of
+from casnap.engine.recorded import tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_and_plan
 from casnap.engine.target_rules import rules_differ

@@ -7,7 +7,7 @@ import contextlib
 from casnap.engine.alike import alike_paths
 from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
-from casnap.engine.history import tree_of
+from casnap.engine.recorded import tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_workspace
 from casnap.engine.sinks import MemorySink

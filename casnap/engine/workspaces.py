@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import stat
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
@@ -46,7 +45,7 @@ def register(
             time=commit.time,
             prev=commit.prev,
             by=context.by,
-            workspace=earlier.id if earlier else secrets.token_hex(6),
+            workspace=earlier.id if earlier else os.urandom(6).hex(),
             path=escape(directory),
         )
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -60,7 +59,7 @@ def write_whole(
 
     ``owner`` (user and group) is to own it; None: whoever we are. ``mode`` are its permission bits.
     """
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}.tmp")
+    temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
     try:
         fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
         claim(fd)
@@ -125,7 +124,7 @@ def scratch_file(directory: Path) -> Iterator[tuple[Path, int]]:
     Raises:
         StorageFailed: it cannot be made.
     """
-    path = directory / f"scratch-{secrets.token_hex(8)}"
+    path = directory / f"scratch-{os.urandom(8).hex()}"
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     except OSError as error:

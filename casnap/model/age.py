@@ -8,7 +8,7 @@ from casnap.errors import Usage
 from casnap.model.tree import NANOSECONDS
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[smhdw])", re.ASCII | re.IGNORECASE)
+_AGE = r"(?ai)(?P<number>\d{1,9})(?P<unit>[smhdw])"
 
 
 def parse_age(what: str, text: str) -> int:
@@ -17,7 +17,7 @@ def parse_age(what: str, text: str) -> int:
     Raises:
         Usage: it is no number with a unit.
     """
-    if (match := _AGE.fullmatch(text)) is None:
+    if (match := re.fullmatch(_AGE, text)) is None:
         raise Usage(f"bad {what} {text!r}: not an age", hint="write a number and s, m, h, d or w, such as 7d")
     return int(match["number"]) * _UNITS[match["unit"].lower()] * NANOSECONDS
 

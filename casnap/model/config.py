@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -36,11 +35,11 @@ IN_WORKSPACE = "exclude"
 DEEPEST = 16
 """Most dots in a name; no key comes near that."""
 
-_SIZE = re.compile(r"(?P<number>\d{1,15})(?P<unit>[KMGT]?)", re.IGNORECASE | re.ASCII)
+_SIZE = r"(?ai)(?P<number>\d{1,15})(?P<unit>[KMGT]?)"
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_AGE = re.compile(r"(?P<number>\d{1,9})(?P<unit>[smhdw])", re.IGNORECASE | re.ASCII)
+_AGE = r"(?ai)(?P<number>\d{1,9})(?P<unit>[smhdw])"
 _AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
-_COUNT = re.compile(r"\d{1,9}", re.ASCII)
+_COUNT = r"(?a)\d{1,9}"
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _NEAR = 0.6
@@ -81,7 +80,7 @@ def _accept_truth(found: object) -> Value:
 
 
 def _count(text: str) -> Value:
-    if not _COUNT.fullmatch(text):
+    if not re.fullmatch(_COUNT, text):
         raise BadValue(*_NO_COUNT)
     return int(text)
 
@@ -93,7 +92,7 @@ def _accept_count(found: object) -> Value:
 
 
 def _size(text: str) -> Value:
-    if (match := _SIZE.fullmatch(text)) is None:
+    if (match := re.fullmatch(_SIZE, text)) is None:
         raise BadValue("not a size", "write bytes, or a number with K, M, G or T")
     return int(match["number"]) * _SIZES[match["unit"].upper()]
 
@@ -109,7 +108,7 @@ def _size_text(size: int) -> str:
 
 
 def _age(text: str) -> Value:
-    if (match := _AGE.fullmatch(text)) is None:
+    if (match := re.fullmatch(_AGE, text)) is None:
         raise BadValue("not an age", "write a number and s, m, h, d or w, such as 7d")
     return int(match["number"]) * _AGES[match["unit"].lower()] * NANOSECONDS
 
@@ -271,6 +270,8 @@ def flat(table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 def similar_to(name: str) -> str | None:
     """The key that somebody may have meant by a name that is none."""
+    import difflib  # here, since it is for mistakes only
+
     near = difflib.get_close_matches(name, [*KEYS, *ALIASES], 1, _NEAR)
     if near:
         return near[0]

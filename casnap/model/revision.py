@@ -17,12 +17,11 @@ RESERVED = frozenset({"HEAD", "latest"})
 MOST_COUNT_DIGITS = 9
 """Digits of a number of ancestors; what is longer is part of a name."""
 
-_INSTANT = re.compile(r"@\{(?P<time>.*)\}", re.DOTALL)
-_RFC3339 = re.compile(
-    r"(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)",
-    re.ASCII,
+_INSTANT = r"(?s)@\{(?P<time>.*)\}"
+_RFC3339 = (
+    r"(?a)(?P<date>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d)(\.(?P<fraction>\d{1,9}))?(?P<zone>[Zz]|[+-]\d\d:\d\d)"
 )
-_LOCAL = re.compile(r"\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?", re.ASCII)
+_LOCAL = r"(?a)\d{4}-\d\d-\d\d( \d\d:\d\d(:\d\d)?)?"
 
 
 class Head(Struct, frozen=True):
@@ -88,7 +87,7 @@ def _parse_base(text: str) -> Head | Latest | Word | At:
         return Head()
     if text == "latest":
         return Latest()
-    if match := _INSTANT.fullmatch(text):
+    if match := re.fullmatch(_INSTANT, text):
         return At(parse_instant(match["time"]))
     return Word(text)
 
@@ -100,11 +99,11 @@ def parse_instant(text: str) -> int:
         Usage: the text is neither.
     """
     try:
-        if match := _RFC3339.fullmatch(text):
+        if match := re.fullmatch(_RFC3339, text):
             zone = "+00:00" if match["zone"] in "Zz" else match["zone"]
             whole = dt.datetime.fromisoformat(f"{match['date']}T{match['time']}{zone}")
             return int(whole.timestamp()) * NANOSECONDS + int((match["fraction"] or "0").ljust(9, "0"))
-        if _LOCAL.fullmatch(text):
+        if re.fullmatch(_LOCAL, text):
             return int(dt.datetime.fromisoformat(text).astimezone().timestamp()) * NANOSECONDS
     except (ValueError, OverflowError) as error:
         raise Usage(f"cannot read time {text!r}: {error}", hint=_TIME_HINT) from None

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import sys
 
 from casnap.engine.context import Context
-from casnap.engine.gc import is_due
 from casnap.errors import CasnapError
 from casnap.settings.layers import Settings
 
 
 def free_space_if_due(settings: Settings, context: Context) -> bool:
-    """Begin an automatic gc where one is due; whether it was begun. Whatever comes of it, nothing here depends on it."""
+    """Begin an automatic gc where one is due; whether it was begun. Nothing here depends on what comes of it."""
+    from casnap.engine.gc import is_due  # here, since of all verbs only checkpoints ask
+
     with contextlib.suppress(CasnapError, OSError):
         if is_due(context):
             _begin(settings, "gc", "--automatic")
@@ -24,6 +24,8 @@ def free_space_if_due(settings: Settings, context: Context) -> bool:
 
 def _begin(settings: Settings, *words: str) -> None:
     """Run casnap in a session of its own, so that neither a closed terminal nor a signal to its group ends it."""
+    import subprocess  # here, since it is hardly ever due
+
     store = os.fspath(settings.store)
     subprocess.Popen(
         [sys.executable, "-m", "casnap", "--store", store, "--wait", "0", *words],

@@ -38,8 +38,8 @@ Stored = Iterable[tuple[str, str]]
 """What a workspace has in the store: keys, and their values as JSON."""
 
 _LONGEST_SHOWN = 60
-_HEADER = re.compile(r"\s*\[([^\[\]]+)\]")
-_ASSIGNMENT = re.compile(r"\s*([^=#\s][^=#]*?)\s*=")
+_HEADER = r"\s*\[([^\[\]]+)\]"
+_ASSIGNMENT = r"\s*([^=#\s][^=#]*?)\s*="
 
 
 class Layer(Struct, frozen=True):
@@ -248,9 +248,9 @@ def lines_of(text: str) -> dict[str, int]:
     found: dict[str, int] = {}
     table = ""
     for number, line in enumerate(text.split("\n"), 1):
-        if header := _HEADER.match(line):
+        if header := re.match(_HEADER, line):
             table = _plain_name(header[1]) + "."
-        elif assignment := _ASSIGNMENT.match(line):
+        elif assignment := re.match(_ASSIGNMENT, line):
             found.setdefault(table + _plain_name(assignment[1]), number)
     return found
 

@@ -10,7 +10,7 @@ from typing import Protocol
 
 import pytest
 
-from casnap.cli.app import run as run_here
+from casnap.cli.running import run as run_here
 from support.cli import Result
 
 

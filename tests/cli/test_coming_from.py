@@ -13,7 +13,8 @@ from typing import Protocol
 import pytest
 
 import casnap
-from casnap.cli.app import ALIASES, VERBS
+from casnap.cli.app import VERBS
+from casnap.cli.grammar import ALIASES
 from support.cli import CHECKOUT, Result, environment
 from support.oracle import difference, snapshot
 

@@ -13,8 +13,10 @@ import click
 import pytest
 
 from casnap import CheckpointManager
-from casnap.cli.app import ALIASES, COMPLETE, VERBS, program
+from casnap.cli.app import VERBS, program
 from casnap.cli.completing import ACTIONS, DIRECTORIES, FILES, REVISIONS
+from casnap.cli.grammar import ALIASES
+from casnap.cli.running import COMPLETE
 from support.cli import CHECKOUT, Result, environment
 from support.oracle import snapshot
 from support.terminal import Terminal

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from casnap.cli.app import run as run_here
+from casnap.cli.running import run as run_here
 from casnap.engine import expunge as engine
 from casnap.engine.context import Context
 from casnap.engine.history import load_object

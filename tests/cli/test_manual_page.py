@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from casnap import __version__
-from casnap.cli.app import ALIASES, VERBS
+from casnap.cli.app import VERBS
+from casnap.cli.grammar import ALIASES
 from support.man import PAGE, render
 from support.source import CHECKOUT
 

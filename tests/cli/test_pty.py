@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from casnap.cli import progress
-from casnap.cli.app import VERBS, run
+from casnap.cli.app import VERBS
+from casnap.cli.running import run
 from support.cli import Result
 from support.oracle import snapshot
 from support.terminal import plain_environment

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from casnap import __version__
-from casnap.cli.app import ALIASES, VERBS, split_paths, wants_json
+from casnap.cli.app import VERBS
+from casnap.cli.grammar import ALIASES
+from casnap.cli.running import split_paths, wants_json
 from support.cli import Result, run
 from support.oracle import snapshot
 

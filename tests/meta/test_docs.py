@@ -14,7 +14,8 @@ import pytest
 
 import casnap
 from casnap import errors
-from casnap.cli.app import ALIASES, VERBS, program
+from casnap.cli.app import VERBS, program
+from casnap.cli.grammar import ALIASES
 from support.options import PAGE, update
 from support.source import CHECKOUT
 

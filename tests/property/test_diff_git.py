@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from casnap import CheckpointManager
-from casnap.cli.app import run
+from casnap.cli.running import run
 from support.oracle import Snapshot, difference, snapshot
 
 PAIRS = int(os.environ.get("CASNAP_DIFF_PAIRS", "25"))

@@ -27,7 +27,7 @@ import pyfastcdc  # noqa: F401  # an ordinary user may be unable to reach what i
 import sqlite_utils  # noqa: F401
 
 from casnap import CheckpointManager
-from casnap.cli.app import run as program
+from casnap.cli.running import run as program
 from support.cli import Result, environment
 from support.oracle import Snapshot, difference, snapshot
 from support.scanning import NOBODY, as_nobody

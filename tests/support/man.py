@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 import click
 
 from casnap import __version__
-from casnap.cli.app import ALIASES, VERBS, program
+from casnap.cli.app import VERBS, program
+from casnap.cli.grammar import ALIASES
 from support.source import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "man" / "casnap.1"

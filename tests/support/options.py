@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import click
 
-from casnap.cli.app import ALIASES, VERBS, program
+from casnap.cli.app import VERBS, program
+from casnap.cli.grammar import ALIASES
 from support.source import CHECKOUT
 
 PAGE = CHECKOUT / "docs" / "reference" / "cli.md"

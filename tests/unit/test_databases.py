@@ -109,7 +109,7 @@ def test_restore_to_of_a_database_takes_its_logs_along(
     make(workspace / "app.db", "wal")
     with in_use(workspace / "app.db", "UPDATE t SET v = 'new'"):
         manager.create("c1")
-    from casnap.cli.app import run
+    from casnap.cli.running import run
 
     assert run(["restore-to", str(tmp_path / "out"), "c1", "-w", str(workspace), "--", "app.db"]) == 0
     assert values(tmp_path / "out" / "app.db") == ["new"]

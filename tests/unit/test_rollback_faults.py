@@ -16,7 +16,7 @@ import pytest
 import sqlite_utils  # noqa: F401
 
 from casnap import CheckpointManager, Damage, NotFound
-from casnap.engine.history import entries
+from casnap.engine.recorded import entries
 from casnap.fs import placing
 from support.oracle import difference, snapshot
 from support.scanning import NOBODY, as_nobody

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casnap import CheckpointManager
-from casnap.engine.history import tree_of
+from casnap.engine.recorded import tree_of
 from casnap.model.policy import Selection, Sensitive
 from casnap.model.tree import File, FileFlag, OmitReason, Omitted
 from casnap.settings import load_settings, open_context

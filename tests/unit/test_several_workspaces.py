@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from casnap.cli.app import run as run_here
+from casnap.cli.running import run as run_here
 from casnap.engine import safety
 from casnap.errors import StorageFailed
 from casnap.fs import placing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from casnap.engine.gc import AUTOMATIC, collect, is_due
 from casnap.engine.upkeep import upkeep_status
 from casnap.model.operation import AnyOperation, SpaceFreed, StoreChecked
 from casnap.model.policy import Policy
-from casnap.settings import background, free_space_if_due, load_settings, open_context
+from casnap.settings import free_space_if_due, load_settings, open_context
 from casnap.store.space import Space
 from casnap.store.state import State
 from casnap.store.store import Commit
@@ -152,9 +153,11 @@ def test_nothing_is_due_right_after_a_gc(
 def test_it_is_begun_apart_with_the_same_store_and_its_failure_is_nobodys(
     manager: CheckpointManager, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from casnap.engine import gc
+
     begun: list[tuple[list[str], dict[str, Any]]] = []
-    monkeypatch.setattr(background, "is_due", lambda _context: True)
-    monkeypatch.setattr(background.subprocess, "Popen", lambda words, **how: begun.append((words, how)))
+    monkeypatch.setattr(gc, "is_due", lambda _context: True)
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **how: begun.append((words, how)))
     settings = load_settings()
     assert free_space_if_due(settings, context)
     ((words, how),) = begun
@@ -167,7 +170,7 @@ def test_it_is_begun_apart_with_the_same_store_and_its_failure_is_nobodys(
     def failing(*_words: Any, **_how: Any) -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(background.subprocess, "Popen", failing)
+    monkeypatch.setattr(subprocess, "Popen", failing)
     assert not free_space_if_due(settings, context)
     assert manager.create("c5").step == 5
 
@@ -175,15 +178,17 @@ def test_it_is_begun_apart_with_the_same_store_and_its_failure_is_nobodys(
 def test_the_process_that_is_begun_ends_by_itself_and_frees_nothing_early(
     manager: CheckpointManager, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from casnap.engine import gc
+
     started: list[Any] = []
-    real = background.subprocess.Popen
+    real = subprocess.Popen
 
     def watched(*words: Any, **how: Any) -> Any:
         started.append(real(*words, **how))
         return started[-1]
 
-    monkeypatch.setattr(background, "is_due", lambda _context: True)
-    monkeypatch.setattr(background.subprocess, "Popen", watched)
+    monkeypatch.setattr(gc, "is_due", lambda _context: True)
+    monkeypatch.setattr(subprocess, "Popen", watched)
     manager.delete("c1")
     manager.create("c4")
     assert started[0].wait(60) == 0

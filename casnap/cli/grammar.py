@@ -1,0 +1,123 @@
+"""What may stand on a command line, as data: other names of verbs, and options.
+
+Options of every verb, and those of the verbs that run before every step. From this both the options of click are made
+(:mod:`casnap.cli.options`) and what reads known spellings without it (:mod:`casnap.cli.spellings`).
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+ALIASES = {
+    "create": "checkpoint",
+    "save": "checkpoint",
+    "savepoint": "checkpoint",
+    "snapshot": "checkpoint",
+    "ls": "list",
+    "info": "show",
+    "stats": "status",
+    "restore": "rollback",
+    "rewind": "rollback",
+    "rm": "delete",
+    "clean": "cleanup",
+    "fsck": "check",
+    "prune": "cleanup",
+    "unregister": "forget",
+}
+"""Other names of verbs, most of them those that other tools use."""
+
+
+class Option(NamedTuple):
+    """An option: the ``key`` of its value, its ``names``, what it does, and a word for the value that it takes.
+
+    ``repeated`` says what becomes of several values: the ``last`` counts, they must be the ``same``, or ``all`` count.
+    """
+
+    key: str
+    names: tuple[str, ...]
+    help: str
+    metavar: str | None = None
+    takes: Literal["nothing", "text", "count", "seconds", "choice"] = "nothing"
+    choices: tuple[str, ...] = ()
+    repeated: Literal["last", "same", "all"] = "last"
+
+
+class Grammar(NamedTuple):
+    """What may follow a verb: ``argument`` is the key of the one word that may, empty where none may."""
+
+    options: tuple[Option, ...] = ()
+    argument: str = ""
+
+
+EVERYWHERE = (
+    Option("store", ("--store",), "The store to use.", "DIR", "text", repeated="same"),
+    Option(
+        "workspace",
+        ("-w", "--workspace", "-C", "--root", "-p"),
+        "The workspace, exactly this directory; repeated on checkpoint and rollback: each of them.",
+        "DIR",
+        "text",
+        repeated="all",
+    ),
+    Option("json", ("--json",), "One JSON object on standard output."),
+    Option(
+        "format",
+        ("--format",),
+        "json: as --json, on list, log and workspace list the bare array.",
+        takes="choice",
+        choices=("table", "json"),
+    ),
+    Option("quiet", ("-q", "--quiet"), "Say nothing but what was asked for."),
+    Option("verbose", ("-v", "--verbose"), "Name each path."),
+    Option("strict", ("--strict",), "Exit 3 when a rule left anything out."),
+    Option("debug", ("--debug",), "Show where an error comes from."),
+    Option("no_color", ("--no-color",), "No colour and no progress bar."),
+    Option("wait", ("--wait",), "How long to wait for a lock (10).", "SECONDS", "seconds"),
+)
+"""The options that stand before or after any verb."""
+
+AGREED = Option("yes", ("-y", "--yes", "--force"), "Do not ask.")
+
+BEFORE_EVERY_STEP = {
+    "checkpoint": Grammar(
+        (
+            Option(
+                "named",
+                ("-s", "--snapshot", "-i", "--id", "--name"),
+                "The name, as an option.",
+                "NAME",
+                "text",
+                repeated="same",
+            ),
+            Option(
+                "message",
+                ("-m", "--message", "--desc", "--description", "-l", "--label"),
+                "What it is about.",
+                "TEXT",
+                "text",
+                repeated="same",
+            ),
+            Option("metadata", ("--metadata",), "A JSON object to keep with it.", "JSON", "text", repeated="same"),
+            Option("pin", ("--pin",), "Keep it from being deleted."),
+            Option(
+                "replace",
+                ("--replace",),
+                "A NAME that is taken moves here; the checkpoint that had it stays as a step.",
+            ),
+            Option("if_changed", ("--if-changed",), "Make none when nothing changed since head."),
+            Option("full", ("--full",), "Read every file again, believing no cache."),
+            AGREED,
+        ),
+        argument="name",
+    ),
+    "list": Grammar(
+        (
+            Option("everywhere", ("--all",), "Of all workspaces."),
+            Option("limit", ("-n", "--limit"), "The newest N of each workspace.", "N", "count"),
+            Option("safety", ("--safety",), "Safety checkpoints too."),
+            Option("reverse", ("--reverse",), "Oldest first."),
+        )
+    ),
+    "status": Grammar(),
+}
+"""What may follow the verbs that must begin at once. What each does is ``carry_out`` in the module of its name."""

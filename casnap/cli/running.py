@@ -1,0 +1,78 @@
+"""One run of the program: what surrounds whatever it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+import os
+import signal
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn
+
+from casnap.cli.errors import Terminated, report
+from casnap.cli.output import Output
+from casnap.cli.session import Session
+from casnap.cli.spellings import Request, read
+from casnap.store import signals
+
+COMPLETE = "_CASNAP_COMPLETE"
+"""The variable by which a script of ``casnap completion`` asks; it holds ``<shell>_complete``."""
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line; the status to exit with. Nothing is raised."""
+    if asked := os.environ.get(COMPLETE):
+        from casnap.cli.app import program
+        from casnap.cli.completion import answer
+
+        return answer(program, asked)
+    signal.signal(signal.SIGTERM, _terminate)
+    words, paths = split_paths(arguments)
+    session = Session(paths)
+    try:
+        with signals.reported():
+            status = _invoke(session, words)
+            return session.finish() or status
+    except BrokenPipeError:  # click writes the help by itself
+        return Output().finish()
+    except (Exception, KeyboardInterrupt) as error:
+        output = Output()
+        as_json = session.as_json or wants_json(words)
+        status = report(error, output, as_json=as_json, debug=session.options.debug)
+        return output.finish() or status
+
+
+def _invoke(session: Session, words: list[str]) -> int:
+    try:
+        if session.raw_paths is None and (request := read(words)) is not None:
+            session.options = request.options
+            return _function(request)(session, **request.values)
+        from casnap.cli.app import invoke  # here, since click takes longer to import than most commands to run
+
+        return invoke(session, words)
+    finally:
+        session.close()
+
+
+def _function(request: Request) -> Callable[..., int]:
+    function: Callable[..., int] = importlib.import_module(f"casnap.cli.{request.verb}").carry_out
+    return function
+
+
+def split_paths(arguments: list[str]) -> tuple[list[str], list[str] | None]:
+    """What stands before the first ``--``, and the paths behind it: click would drop the difference."""
+    if "--" not in arguments:
+        return arguments, None
+    at = arguments.index("--")
+    return arguments[:at], arguments[at + 1 :]
+
+
+def wants_json(words: list[str]) -> bool:
+    """Whether JSON was asked for, by a command line that may be too wrong to be read."""
+    formats = [after for word, after in itertools.pairwise(words) if word == "--format"]
+    return "--json" in words or "--format=json" in words or "json" in formats
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise Terminated
