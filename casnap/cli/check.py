@@ -112,7 +112,7 @@ def _fields(report: CheckReport) -> dict[str, Any]:
         "found": report.found,
         "findings": [_record(finding) for finding in report.findings],
         "notes": [_record(finding) for finding in report.notes],
-        "totals": {field: getattr(totals, field) for field in totals.__slots__},
+        "totals": {field: getattr(totals, field) for field in totals.__struct_fields__},
         "repaired": report.repaired,
         "healed": report.healed,
         "done": list(report.done),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 from casnap.model.report import WorkspaceInfo
 
@@ -24,8 +25,7 @@ class Fault(StrEnum):
     UNREADABLE = "unreadable"
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A checkpoint that a fault hurts: ``step`` and ``name`` are None where it has none.
 
     ``paths`` are relative to its workspace, in the order of its tree; ``more`` counts those beyond them. Without any,
@@ -40,8 +40,7 @@ class Hit:
     more: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """One thing that is not as it should be.
 
     ``damage`` says that something is lost until it is repaired; otherwise it is a note. ``file`` is relative to the
@@ -58,8 +57,7 @@ class Finding:
     next_step: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Totals:
+class Totals(Struct, frozen=True):
     """What was looked at: whole records, the objects that they are, checkpoints, and bytes of packs."""
 
     operations: int = 0
@@ -70,8 +68,7 @@ class Totals:
     bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class CheckReport:
+class CheckReport(Struct, frozen=True):
     """A store as it was found; true when nothing is lost.
 
     ``found`` counts all damage; ``findings`` name the first of it, ``notes`` what is harmless. ``done`` says in

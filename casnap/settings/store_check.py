@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+
+from msgspec.structs import replace
 
 from casnap.engine.checking.check import check, record
 from casnap.engine.checking.repair import repair
@@ -57,7 +58,7 @@ def _repair(settings: Settings, progress: Progress) -> CheckReport:
     if wrong := [finding.file for finding in report.findings if finding.fault is Fault.CATALOG and finding.file]:
         mender.set_aside(wrong)
         report = _repair_objects(settings, progress)
-    return dataclasses.replace(report, done=(*mender.done, *report.done))
+    return replace(report, done=(*mender.done, *report.done))
 
 
 def _repair_objects(settings: Settings, progress: Progress) -> CheckReport:

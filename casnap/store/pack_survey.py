@@ -20,7 +20,7 @@ from casnap.store.pack_walk import PackAccount, PackWalk
 from casnap.store.rows import PackRow, Place
 
 THREADS = 2
-"""Hashing and decompressing leave Python's lock: two packs are looked through at once."""
+"""Hashing and decompressing leave Python's lock: two packs are then looked through at once."""
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ def survey(found: Inspection, progress: Progress, *, read_data: bool) -> PackSur
 
     progress.begin("checking", sum(min(sizes[row.id], row.length) for row in rows))
     try:
-        with ThreadPoolExecutor(THREADS) as threads:
+        with ThreadPoolExecutor(THREADS if read_data else 1) as threads:
             for account in threads.map(walk, rows):
                 result.accounts[account.pack] = account
     finally:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import struct
+from array import array
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from casnap.codec.packs import IndexEntry
 from casnap.codec.records import ALIGNMENT
@@ -15,6 +18,9 @@ from casnap.store.rows import Place
 _ROW = struct.Struct(f">B{ID_SIZE}sIIHQ")
 _KEY = 1 + ID_SIZE
 
+_BUCKETS = (max(ObjectKind) + 1) << 16
+"""Where the rows begin whose keys have the same kind and the same first two bytes of the id is known beforehand."""
+
 
 class PlaceTable:
     """Rows of kind, id, pack, offset, slot and the seq of the line that told of them; sorted by :meth:`settle`."""
@@ -24,6 +30,7 @@ class PlaceTable:
         self._packs: list[str] = []
         self._numbers: dict[str, int] = {}
         self._cuts: dict[str, list[tuple[int, int]]] = {}
+        self._starts = array("L", bytes((_BUCKETS + 1) * array("L").itemsize))
 
     def __len__(self) -> int:
         return len(self._data) // _ROW.size
@@ -44,14 +51,17 @@ class PlaceTable:
     def settle(self) -> None:
         """Sort what was added; only then can anything be asked."""
         size = _ROW.size
-        self._data = bytearray().join(
-            sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
-        )
+        rows = sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
+        counts = Counter(_bucket(row) for row in rows)
+        self._starts = array("L", accumulate((counts[bucket] for bucket in range(_BUCKETS)), initial=0))
+        self._data = bytearray().join(rows)
 
     def row_of(self, key: ObjectKey) -> int:
         """The number of the first row of an object, -1 where there is none."""
-        row = bisect_left(range(len(self)), _key(key), key=self._key_at)
-        return row if row < len(self) and self._key_at(row) == _key(key) else -1
+        wanted = _key(key)
+        start, end = self._starts[(bucket := _bucket(wanted))], self._starts[bucket + 1]
+        row = bisect_left(range(len(self)), wanted, start, end, key=self._key_at)
+        return row if row < end and self._key_at(row) == wanted else -1
 
     def places(self, key: ObjectKey) -> list[Place]:
         """Where an object lies: newest line first, and last written first within one."""
@@ -62,9 +72,7 @@ class PlaceTable:
             if self.is_left(place):  # of several lines that told of a place, it belongs to the first
                 found.setdefault(place[:3], place)
             row += 1
-        return sorted(
-            found.values(), key=lambda place: (place.seq, place.offset, place.slot, place.pack), reverse=True
-        )
+        return sorted(found.values(), key=lambda place: (place.seq, place.offset, place.slot, place.pack), reverse=True)
 
     def knows(self, key: ObjectKey, place: Place) -> bool:
         """Whether the log ever told of this place, whatever became of it."""
@@ -98,6 +106,10 @@ class PlaceTable:
     def _place_at(self, row: int) -> Place:
         _, _, number, offset, slot, seq = _ROW.unpack_from(self._data, row * _ROW.size)
         return Place(self._packs[number], offset * ALIGNMENT, slot - 1, seq)
+
+
+def _bucket(row: bytes) -> int:
+    return int.from_bytes(row[:3], "big")
 
 
 def _key(key: ObjectKey) -> bytes:

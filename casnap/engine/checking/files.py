@@ -13,7 +13,7 @@ from casnap.workspace.cache_file import load_cache
 
 _AT_TOP = re.compile(
     r"casnap-store\.json|README\.txt|reserve|packs|oplog|locks|cache|lost\+found"
-    r"|oplog-aside-.*|catalog-\d+\.db(\.aside)?(-wal|-shm|-journal)?"
+    r"|oplog-new|oplog-aside-.*|catalog-\d+\.db(\.aside)?(-wal|-shm|-journal)?"
 )
 _PACK = re.compile(r"[0-9a-f]{32}\.pack")
 _SEGMENT = re.compile(r"\d{10}\.jsonl(\.torn-.*)?")

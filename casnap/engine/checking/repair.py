@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
 
 from casnap.engine.checking.check import Examination, examine
 from casnap.engine.checking.files import damaged_caches
@@ -78,11 +79,11 @@ def _told(result: Examination, done: list[str], healed: int) -> CheckReport:
     report = result.report
     findings = tuple(_beyond_help(finding) for finding in report.findings)
     notes = tuple(note for note in report.notes if note.fault is not Fault.CACHE)
-    return dataclasses.replace(report, findings=findings, notes=notes, repaired=True, healed=healed, done=tuple(done))
+    return replace(report, findings=findings, notes=notes, repaired=True, healed=healed, done=tuple(done))
 
 
 def _beyond_help(finding: Finding) -> Finding:
-    return dataclasses.replace(finding, next_step=BEYOND_HELP) if finding.fault is Fault.OBJECT else finding
+    return replace(finding, next_step=BEYOND_HELP) if finding.fault is Fault.OBJECT else finding
 
 
 def _require_readable(report: CheckReport) -> None:
