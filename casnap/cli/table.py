@@ -38,6 +38,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 def _width(text: str) -> int:
     """Columns that ``text`` takes on a terminal: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text
