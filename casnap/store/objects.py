@@ -81,7 +81,7 @@ class ObjectReader:
         if header.encoding is not Encoding.DELTA:
             return True
         bases = self._base_places(place.pack, record)
-        return bool(bases) and self._is_sound(kind, header.base_id, bases[0], header.depth)
+        return any(self._is_sound(kind, header.base_id, base, header.depth) for base in bases)  # one good one will do
 
     def entries(self, pack: str, record: Record) -> list[IndexEntry]:
         """The objects in a record that was found by walking through a pack, named by what they decode to.

@@ -527,3 +527,19 @@ def test_a_session_whose_bytes_do_not_fit_when_they_are_read_back_is_of_no_more_
             commit_session(store, session)
     commit_chunks(store, noise(3, 1000))
     assert open_store(store.path).read(chunk(noise(3, 1000))) == noise(3, 1000)
+
+
+def test_a_delta_is_sound_where_one_good_record_of_its_base_is_left(store: Store) -> None:
+    base, data = _versions(2)
+    first = Crafted(store, "aa" * 16)
+    first.raw(base)
+    first.delta(data, base, depth=1, base_id=chunk(base).id)
+    first.commit()
+    second = Crafted(store, "bb" * 16)
+    second.raw(base)
+    second.commit()
+    newest = store.state().places([chunk(base)])[chunk(base)][0]
+    _flip(store.path / f"packs/{newest.pack}.pack", newest.offset + 60)
+    fresh = open_store(store.path)
+    assert fresh.read(chunk(data)) == data
+    assert sound(fresh, chunk(base), chunk(data)) == {chunk(data)}
