@@ -42,8 +42,8 @@ def _candidates(line: bytes) -> Iterator[bytes]:
     if sum(one != other for one, other in zip(tail, right, strict=True)) == 1:
         yield body + right
     wanted = tail[len(_HEAD) : -len(_END)]
-    if not set(wanted) <= set(b"0123456789abcdef"):
-        return
+    if not (tail.startswith(_HEAD) and tail.endswith(_END) and set(wanted) <= set(b"0123456789abcdef")):
+        return  # more is wrong than one byte
     digest = bytes.fromhex(wanted.decode())
     values = range(1, 256) if len(line) <= ANY_BYTE else [1 << bit for bit in range(8)]
     before = hashlib.sha256()

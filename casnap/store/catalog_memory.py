@@ -86,8 +86,9 @@ def with_memory(kept: list[Planned], memory: CatalogMemory, now: int) -> list[Pl
     merged = sorted([*((one.old, one) for one in rest), *between], key=lambda pair: pair[0])
     until = [*first, *(one for _, one in merged)]
     until += [Planned(one) for one in _corrections(memory, fold(until), now)]
+    tables = fold(until)
     for row in memory.workspaces.values():
-        until += _head(row, fold(until).workspaces.get(row.id), now)
+        until += _head(row, tables.workspaces.get(row.id), now)
     return until + [one for one in kept if one.old > memory.seq]
 
 

@@ -12,6 +12,9 @@ from casnap.fs.durable import failed
 from casnap.model.operation import AnyOperation, StoreCreated
 from casnap.store.layout import Layout
 
+MOST_TRIES = 100
+"""How many damaged lines are tried to be put right: each may take a second."""
+
 
 class LogLine(NamedTuple):
     """A line that is whole, and where it lies; ``follows`` says that it continues the line before it."""
@@ -51,6 +54,7 @@ class LogAccount:
         self.faults: list[LogFault] = []
         self.torn: tuple[int, int, int] | None = None
         self._layout = layout
+        self._tries = 0
         segments = layout.segments()
         for number in segments:
             self._read(number, last=number == segments[-1])
@@ -109,7 +113,7 @@ class LogAccount:
                 operation, line_hash = decode_line(data[start:end])
             except Damage as error:
                 found = LogFault(number, start, error.message.partition(": ")[2], 0)
-                if (right := mended_line(data[start:end])) is None:
+                if (right := self._mended(data[start:end])) is None:
                     bad = bad or found
                     continue
                 self.faults.append(found)
@@ -122,6 +126,11 @@ class LogAccount:
             self.torn = (number, bad.offset, len(data) - bad.offset)
         elif bad is not None:
             self._note(bad, len(data))
+
+    def _mended(self, line: bytes) -> bytes | None:
+        """The line with one byte put right; after so many tries it is clear that the harm is of another kind."""
+        self._tries += 1
+        return mended_line(line) if self._tries <= MOST_TRIES else None
 
     def _note(self, bad: LogFault, end: int) -> None:
         """Count the damaged lines that begin at ``bad``; ``end`` is where whole ones go on."""

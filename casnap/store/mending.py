@@ -33,6 +33,9 @@ from casnap.store.oplog import SEGMENT_SIZE
 
 COMMIT_LOCK, GC_LOCK = "commit", "gc"
 
+MOST_RANGES = 5000
+"""Pack ranges in one line: it may have a mebibyte, some 80 bytes a range."""
+
 
 class Mender:
     """Mends one store; ``by`` is who asked, as a line records it, ``holder`` what others are told who have to wait."""
@@ -148,12 +151,16 @@ class Mender:
             by=self._by,
             lost=max(seen - len(found.log.lines), sum(fault.lines for fault in found.log.faults)),
             before=found.log.hash_before_fault,
-            packs=ranges,
+            packs=ranges[:MOST_RANGES],
         )
         found.add_ranges(ranges)
         found.load_places()
-        back = find_checkpoints(found, [*planned, Planned(repaired)], now)
-        self._replace_log(chain([*planned, Planned(repaired), *back])[1])
+        planned.append(Planned(repaired))
+        for start in range(MOST_RANGES, len(ranges), MOST_RANGES):
+            more = ranges[start : start + MOST_RANGES]
+            planned.append(Planned(StoreRepaired(seq=0, time=now, prev=NO_PREVIOUS, by=self._by, packs=more)))
+        back = find_checkpoints(found, planned, now)
+        self._replace_log(chain([*planned, *back])[1])
         for number in self._layout.catalogs():  # of the old log: the new one does not prove them
             self._set_aside(self._layout.catalog(number).name, "")
         self._tell(repaired, back, planned)
@@ -166,7 +173,7 @@ class Mender:
         if listed := sum(isinstance(one.operation, CheckpointMade) for one in back):
             found = _count(listed, "checkpoint", "checkpoints")
             self.done.append(f"found in packs and listed again: {found} that no line knows")
-        for path in recovered_workspaces([*planned, Planned(repaired), *back]):
+        for path in recovered_workspaces([*planned, *back]):
             self.done.append(
                 f"where the workspace {path} really is nobody knows any more: say it with "
                 f"`casnap workspace move {path} DIRECTORY`"

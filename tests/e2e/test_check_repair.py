@@ -210,6 +210,20 @@ def test_without_a_catalog_the_checkpoints_in_packs_come_back_in_their_order(his
     assert history.require_restorable(tmp_path / "scratch") == 6  # what was deleted too: no line says that it was
 
 
+def test_more_ranges_than_a_line_holds_go_into_several(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mending, "MOST_RANGES", 2)
+    before = history.answers()
+    shutil.rmtree(history.store / "oplog")
+    repair()
+    assert history.answers() == before
+    require_clean()
+    assert history.require_restorable(tmp_path / "scratch") == 5
+    lines = segments(history.store)[0].read_bytes().splitlines()
+    assert sum(b'"op":"repair"' in line for line in lines) > 2
+
+
 def test_without_anything_a_workspace_can_be_attached_again(history: History, tmp_path: Path) -> None:
     shutil.rmtree(history.store / "oplog")
     shutil.rmtree(history.store / "cache")
@@ -525,6 +539,9 @@ def test_case_093_several_faults_at_once_are_all_named_with_whom_they_hurt(tmp_p
 
     assert repair()["healed"] == 4
     require_clean()
+    checks = [one for one in run("log", "--all", "--json", check=0).json()["operations"] if one["operation"] == "check"]
+    outcomes = [(one["facts"]["result"], one["facts"].get("found", 0)) for one in reversed(checks)]
+    assert outcomes == [("damaged", 4), ("damaged", 4), ("clean", 0), ("clean", 0)]
 
 
 def test_case_095_an_old_copy_of_the_catalog_put_back_changes_nothing(history: History, tmp_path: Path) -> None:

@@ -11,15 +11,18 @@ import pytest
 from blake3 import blake3
 
 from casnap import CheckpointManager
+from casnap.codec.compression import compress_delta
 from casnap.codec.lines import encode_line
 from casnap.codec.packs import IndexEntry, encode_index_record, encode_pack_header
-from casnap.codec.records import Encoding, RecordKind, encode_record
+from casnap.codec.records import Encoding, RecordKind, encode_group, encode_record
 from casnap.engine.checking.check import check
 from casnap.errors import TooNew
 from casnap.model.check import CheckReport, Fault, Finding
 from casnap.model.clock import Silent
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackCut, PackRange, StoreRepaired
+from casnap.settings import load_settings
+from casnap.settings.store_check import check_store
 from casnap.store.inspection import Inspection
 from casnap.store.place_table import PlaceTable
 from casnap.store.rows import Place
@@ -355,3 +358,71 @@ def test_places_come_newest_first_and_once() -> None:
     assert table.places(key) == [Place("a" * 32, 88, -1, 7), Place("b" * 32, 88, -1, 5)]
     assert table.places(ObjectKey(ObjectKind.CHUNK, bytes([2]) * 32)) == [Place("b" * 32, 80, -1, 5)]
     assert table.places(ObjectKey(ObjectKind.CHUNK, bytes([1]) * 32)) == [Place("a" * 32, 72, -1, 3)]
+
+
+def spoil_record(store: Path, data: bytes) -> None:
+    """Damage the record that holds these bytes as they are."""
+    pack, at = find(store, data)
+    flip(pack, at + 3)
+
+
+@pytest.fixture
+def two_files(workspace: Path, store: Path) -> tuple[bytes, bytes]:
+    """A checkpoint of two files that are alike: their contents."""
+    one = noise("one", 2000)
+    two = one[:1000] + noise("two", 20) + one[1000:]
+    (workspace / "one").write_bytes(one)
+    (workspace / "two").write_bytes(two)
+    with CheckpointManager(workspace) as manager:
+        manager.create("both")
+    return one, two
+
+
+def require_mended(store: Path, workspace: Path, healed: int) -> None:
+    done = check_store(load_settings(store=store), Silent(), read_data=False, repair=True)
+    assert (bool(done), done.healed) == (True, healed), done.findings
+    assert look(store, read_data=True)
+    with CheckpointManager(workspace) as manager:
+        manager.restore_to(workspace.parent / "out", "both")
+        for name in ("one", "two"):
+            assert (workspace.parent / "out" / name).read_bytes() == (workspace / name).read_bytes()
+
+
+def test_objects_in_a_group_are_each_looked_at_and_healed(
+    two_files: tuple[bytes, bytes], workspace: Path, store: Path
+) -> None:
+    keys = [ObjectKey(ObjectKind.CHUNK, blake3(data).digest()) for data in two_files]
+    group = encode_group(list(zip(keys, two_files, strict=True)), 3)
+    entries = [IndexEntry(key.kind, key.id, 64, slot) for slot, key in enumerate(keys)]
+    file = put_pack(store, (b"", group), named=entries)
+    for data in reversed(two_files):  # the longer one holds no other record's bytes
+        spoil_record(store, data)
+    report = look(store, read_data=True)
+    assert report, report.findings
+    assert len(report.notes) == 2
+    flip(store / file, 64 + 60)
+    found = look(store, read_data=True).findings
+    assert {(finding.file, finding.offset) for finding in found} == {(file, 64)}
+    assert {finding.object: hits(finding) for finding in found} == {
+        str(key): {"both": (name,)} for key, name in zip(keys, (b"one", b"two"), strict=True)
+    }
+    require_mended(store, workspace, 2)
+
+
+@pytest.mark.parametrize("by_id", [False, True])
+def test_a_delta_goes_with_its_base_and_is_healed_in_full(
+    two_files: tuple[bytes, bytes], workspace: Path, store: Path, by_id: bool
+) -> None:
+    base = noise("base", 2000) + two_files[0]
+    id, first = raw(base)
+    payload = compress_delta(two_files[1], base, 3)
+    where = {"base_id": id} if by_id else {"base_distance": len(first)}
+    key = blake3(two_files[1]).digest()
+    delta = encode_record(RecordKind.CHUNK, key, Encoding.DELTA, payload, len(two_files[1]), depth=1, **where)
+    file = put_pack(store, (id, first), (key, delta))
+    spoil_record(store, two_files[1])
+    assert look(store, read_data=True), "the delta is as good as what it stands for"
+    flip(store / file, 64 + 45)  # the base's payload
+    found = only(look(store, read_data=True))
+    assert (found.object, hits(found)) == (f"chunk {key.hex()}", {"both": (b"two",)})
+    require_mended(store, workspace, 1)
