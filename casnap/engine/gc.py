@@ -117,6 +117,8 @@ class _Run:
     def report(self) -> GcReport:
         """Do it, and say what was done."""
         done = self._look()
+        if done and not self.dry:
+            self._sweep()  # before all else: it takes no room
         try:
             if done:
                 self._remove_dead()
@@ -256,13 +258,13 @@ class _Run:
             self.freed[row.id] = FreedCheckpoint(row.id.hex(), row.workspace, row.name or None, row.step or None)
 
     def _sweep(self) -> None:
-        """What killed commands left behind goes too."""
+        """What killed commands left behind goes too, and the catalog forgets what went."""
         if self.dry:
             left = [orphan for orphan in find_orphans(self.store.parts) if orphan.path.stem not in self.gone]
             self.swept = sum(orphan.size - orphan.length for orphan in left)
             return
         with contextlib.suppress(CasnapError):
-            self.swept = self.store.sweep()
+            self.swept += self.store.sweep()
 
 
 def split_rows(

@@ -181,3 +181,20 @@ def test_case_040_a_checkpoint_that_fills_the_disk_leaves_nothing_behind_and_wor
     run("checkpoint", "-w", workspace, "fits", "--yes", env=EAGER, check=0)
     quiet("verify", "fits", workspace=workspace)
     run("check", "--read-data", check=0)
+
+
+def test_what_a_killed_checkpoint_left_makes_room_on_a_disk_without_any(
+    disk: Path, workspace: Path, tmp_path: Path
+) -> None:
+    store = disk / "store"
+    trees = fill_with_checkpoints(workspace, [1 << 20] * 40)
+    (pack,) = (store / "packs").iterdir()
+    with pack.open("ab") as file:  # whole records or not is no matter: no line tells of them
+        file.write(random.Random("tail").randbytes(8 << 20))
+    quiet("delete", *(f"c{number}" for number in range(1, 40, 2)), "--yes", workspace=workspace)
+    without_reserve(disk)
+    done = quiet("gc", workspace=workspace)
+    assert "note" not in done.stderr
+    assert sum(stored(store).values()) < 21 << 20
+    assert len(require_exact(workspace, trees, tmp_path / "scratch")) == 20
+    require_tidy(store)
