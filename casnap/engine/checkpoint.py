@@ -17,7 +17,7 @@ from casnap.engine.context import Context, restarted, workspace_lock, workspace_
 from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
-from casnap.engine.target_rules import rules_differ
+from casnap.engine.target_rules import RULES_DIFFER, rules_differ
 from casnap.errors import CasnapError, Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
@@ -30,8 +30,6 @@ from casnap.model.tree import NANOSECONDS
 from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
-
-RULES_DIFFER = "the ignore rules have changed since head"
 
 LARGEST = 3
 """How many directories a workspace's first checkpoint names."""

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from casnap.engine.checkpoint import RULES_DIFFER
 from casnap.engine.compare import plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.history import noun_of
 from casnap.engine.recorded import tree_of
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_and_plan
-from casnap.engine.target_rules import rules_differ
+from casnap.engine.target_rules import RULES_DIFFER, rules_differ
 from casnap.engine.upkeep import upkeep_status
 from casnap.errors import CasnapError
 from casnap.model.change import Change

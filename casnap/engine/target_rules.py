@@ -17,6 +17,8 @@ from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY, GIT_EXCLUDE, Rules
 from casnap.workspace.toml_excludes import TOML_FILES
 
+RULES_DIFFER = "the ignore rules have changed since head"
+
 
 def rules_differ(then: TreeView, now: TreeView, changes: Iterable[Change]) -> bool:
     """Whether other ignore rules hold now than when a checkpoint was made; ``changes`` lead from one to the other."""
