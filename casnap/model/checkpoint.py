@@ -1,6 +1,6 @@
 """Checkpoints: the immutable object, and the noun that people and programs see."""
 
-from __future__ import annotations
+# Annotations are evaluated here, once: as texts they would be compiled when the decoders are made, which takes longer.
 
 import datetime as dt
 from typing import Any

@@ -4,7 +4,7 @@ Each line is self-sufficient: the catalog is the fold of :mod:`casnap.store.appl
 lower-case hexadecimal, paths are escaped text, times nanoseconds since the epoch (UTC).
 """
 
-from __future__ import annotations
+# Annotations are evaluated here, once: as texts they would be compiled when the decoders are made, which takes longer.
 
 from typing import Any, Union
 

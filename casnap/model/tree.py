@@ -1,6 +1,6 @@
 """Entries of a directory as a checkpoint records them (docs/format/tree.md gives the bytes)."""
 
-from __future__ import annotations
+# Annotations are evaluated here, once: as texts they would be compiled when the decoders are made, which takes longer.
 
 from enum import IntEnum, IntFlag
 from typing import ClassVar, Union
