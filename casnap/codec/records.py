@@ -21,6 +21,7 @@ __all__ = [
     "MAX_GROUP",
     "MAX_HEADER_SIZE",
     "MAX_RAW",
+    "MAX_STANDING",
     "Encoding",
     "RecordHeader",
     "RecordKind",
@@ -42,6 +43,9 @@ ALIGNMENT = 8
 MAX_DEPTH = 4
 """Most deltas that may have to be undone to get at an object."""
 
+MAX_STANDING = 63
+"""Most objects that are written as differences to one full object, directly or not."""
+
 MAX_GROUP = 0xFFFF
 """Most objects in a group: a slot and one more fit in 16 bits."""
 
@@ -55,6 +59,8 @@ _GROUP_HEAD = struct.Struct("<I")
 _GROUP_ROW = struct.Struct("<BI")
 
 _NO_BASE, _BASE_DISTANCE, _BASE_ID = 0, 1, 2
+_FORM_BITS = 2
+"""The rest of that byte says which of the objects that stand on its full one a delta is."""
 
 
 class RecordKind(IntEnum):
@@ -80,7 +86,8 @@ class RecordHeader(Struct, frozen=True):
     """What the header of a record says, already checked.
 
     ``id_prefix`` is zero for what is no object. A delta has its base ``base_distance`` bytes before its own
-    first byte in the same pack, or (0) anywhere under ``base_id``.
+    first byte in the same pack, or (0) anywhere under ``base_id``; it is number ``standing`` (from 1; 0 where that was
+    not counted) of the objects that stand on the full one at the end of its chain.
     """
 
     kind: RecordKind
@@ -91,6 +98,7 @@ class RecordHeader(Struct, frozen=True):
     id_prefix: bytes
     base_distance: int
     base_id: bytes
+    standing: int = 0
 
     @property
     def payload_offset(self) -> int:
@@ -113,6 +121,7 @@ def encode_record(
     base_distance: int = 0,
     base_id: bytes = b"",
     depth: int = 0,
+    standing: int = 0,
 ) -> bytes:
     """A whole record. ``id`` is empty for kinds that are no objects.
 
@@ -129,10 +138,11 @@ def encode_record(
         id_prefix=id[:PREFIX_SIZE] if id else bytes(PREFIX_SIZE),
         base_distance=base_distance,
         base_id=base_id,
+        standing=standing,
     )
     if fault := _fault(header) or _id_fault(kind, id, base_id):
         raise ValueError(f"cannot write record: {fault}")
-    form = _BASE_ID if base_id else _BASE_DISTANCE if base_distance else _NO_BASE
+    form = _base_form(header) | standing << _FORM_BITS
     fixed = _FIXED.pack(MAGIC, kind, encoding, depth, form, len(payload), raw_size, header.id_prefix, base_distance)
     end = header.payload_offset + len(payload) + CHECKSUM_SIZE
     padding = bytes(header.size - end)
@@ -151,6 +161,7 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
     magic, kind, encoding, depth, form, payload_size, raw_size, prefix, distance = _FIXED.unpack_from(data)
     if magic != MAGIC:
         raise Damage("cannot read record header: it does not begin like one")
+    standing, form = form >> _FORM_BITS, form & (1 << _FORM_BITS) - 1
     # Any form, also a later one, says by this bit whether an id follows: so its checksum can be checked.
     base_id = bytes(data[HEADER_SIZE:MAX_HEADER_SIZE]) if form & _BASE_ID else b""
     if checksum(data[: _FIXED.size], base_id) != data[_FIXED.size : HEADER_SIZE]:
@@ -160,7 +171,9 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
             f"cannot read record: kind {kind}, encoding {encoding}, base form {form} is of a newer format",
             hint="use a newer casnap",
         )
-    header = RecordHeader(_KINDS[kind], _ENCODINGS[encoding], depth, payload_size, raw_size, prefix, distance, base_id)
+    header = RecordHeader(
+        _KINDS[kind], _ENCODINGS[encoding], depth, payload_size, raw_size, prefix, distance, base_id, standing
+    )
     if fault := _fault(header) or _form_fault(form, header):
         raise Damage(f"cannot read record header: {fault}")
     return header
@@ -273,13 +286,15 @@ def _fault(header: RecordHeader) -> str | None:
 
 def _base_fault(header: RecordHeader) -> str | None:
     if header.encoding is not Encoding.DELTA:
-        if header.depth or header.base_distance or header.base_id:
+        if header.depth or header.base_distance or header.base_id or header.standing:
             return "it has a base but is no delta"
         return None
     if not header.kind.is_object:
         return "it is a delta but no object"
     if not 0 < header.depth <= MAX_DEPTH:
         return f"a depth of {header.depth} is not allowed"
+    if not 0 <= header.standing <= MAX_STANDING:
+        return f"{header.standing} objects on one are not allowed"
     if bool(header.base_distance) == bool(header.base_id) or header.base_distance % ALIGNMENT:
         return "its base is not one place"
     return None
@@ -287,8 +302,11 @@ def _base_fault(header: RecordHeader) -> str | None:
 
 def _form_fault(form: int, header: RecordHeader) -> str | None:
     """Whether the base form says what the fields say, so that a header has one encoding."""
-    expected = _BASE_ID if header.base_id else _BASE_DISTANCE if header.base_distance else _NO_BASE
-    return None if form == expected else "its base form does not fit its base"
+    return None if form == _base_form(header) else "its base form does not fit its base"
+
+
+def _base_form(header: RecordHeader) -> int:
+    return _BASE_ID if header.base_id else _BASE_DISTANCE if header.base_distance else _NO_BASE
 
 
 def _id_fault(kind: RecordKind, id: bytes, base_id: bytes) -> str | None:

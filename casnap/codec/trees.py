@@ -83,6 +83,18 @@ def build_tree(listing: Listing) -> BuiltTree:
     return BuiltTree(_assemble(pages, objects).id, tuple(objects))
 
 
+def pages_of(source: ObjectSource, tree_id: bytes) -> list[TreePage]:
+    """The pages right above the entries of a long directory, in order; none of a short one. No entry is read.
+
+    Raises:
+        Damage: an object is missing or bad.
+    """
+    node = decode_tree(source.read(ObjectKey(ObjectKind.TREE, tree_id)))
+    if node.level < 2:
+        return list(node.pages)
+    return [page for branch in node.pages for page in pages_of(source, branch.id)]
+
+
 def decode_tree(data: bytes) -> TreeNode:
     """One node of a tree, validated by itself.
 

@@ -21,7 +21,7 @@ class MemorySink:
         self._counted: set[ObjectKey] = set()
         self._stored: set[ObjectKey] = set()
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
         """Keep an object, or count a chunk that the store does not hold."""
         if key.kind is not ObjectKind.CHUNK:
             self._objects[key] = data

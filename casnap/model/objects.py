@@ -22,8 +22,11 @@ class ObjectSource(Protocol):
 class ObjectSink(Protocol):
     """Takes the bytes of objects."""
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
-        """Keep an object; one that is there already costs nothing. ``key`` is trusted to be its name."""
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
+        """Keep an object; one that is there already costs nothing. ``key`` is trusted to be its name.
+
+        ``base`` is what it replaces, if that is known: the two are much alike.
+        """
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there already."""

@@ -131,6 +131,7 @@ class Compaction:
             base_distance=distance,
             base_id=base_id,
             depth=header.depth,
+            standing=header.standing,
         )
 
 

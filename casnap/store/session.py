@@ -6,13 +6,14 @@ from collections.abc import Callable, Collection, Iterable
 
 from casnap.codec.compression import compress
 from casnap.codec.packs import IndexEntry
-from casnap.codec.records import RecordKind, encode_record
+from casnap.codec.records import Encoding, RecordKind, encode_record
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSource
 from casnap.model.operation import PackRange
 from casnap.store.adoption import held_packs_limit
+from casnap.store.deltas import Difference, Differences
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
 from casnap.store.rows import Place
@@ -48,6 +49,8 @@ class WriteSession:
         self._own: dict[ObjectKey, Place] = {}
         self._sound: set[ObjectKey] = set()
         self._absent: set[ObjectKey] = set()
+        self._damaged: set[ObjectKey] = set()
+        self._differences = Differences(self._reader, self._readable)
         self._failed: StorageFailed | None = None
         self._checkpoints: list[ObjectKey] = []
 
@@ -56,23 +59,29 @@ class WriteSession:
         """Bytes that this session has added to packs: records, and what frames them."""
         return sum(writer.written for writer in self._packs or ())
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
         """Keep an object. One that is there costs nothing, provided that its record is still sound.
+
+        One that replaces ``base`` is written as a difference to that, where this is worth it.
 
         Raises:
             StorageFailed: the disk refused; the session is of no more use then.
         """
         if key.kind is ObjectKind.CHECKPOINT:
             self._checkpoints.append(key)
-        if key in self._own or key in self._sound or self._is_there(key):
+        if key in self._own or key in self._sound:
             return
+        if self._is_there(key):
+            return
+        if key in self._damaged:
+            base = None  # what is written to heal stands by itself
         self._check()
         if self._packs is None:
             self._take_packs()
             if key in self._own:
                 return
         try:
-            self._append(key, data)
+            self._append(key, data, base)
         except StorageFailed as error:
             self._abandon(error)
             raise
@@ -125,6 +134,8 @@ class WriteSession:
         if self._state.upkeep.collected <= self._since:
             return
         try:
+            if len(self.present(self._differences.bases)) < len(self._differences.bases):
+                raise Damage("a base is gone")
             reach(self, self._checkpoints, _Missing(self.present).mark)
         except Damage as damage:
             raise Swept("cannot commit: a gc took away what this builds on", hint="try again") from damage
@@ -146,6 +157,8 @@ class WriteSession:
         places = self._state.places([key]).get(key)
         if not places or not self._reader.is_sound(key, places[0]):
             self._absent.add(key)
+            if places:
+                self._damaged.add(key)
             return False
         self._sound.add(key)
         return True
@@ -170,14 +183,41 @@ class WriteSession:
             for entry in writer.entries:
                 self._own.setdefault(ObjectKey(entry.kind, entry.id), _place(writer, entry))
 
-    def _append(self, key: ObjectKey, data: bytes) -> None:
+    def _append(self, key: ObjectKey, data: bytes, base: ObjectKey | None) -> None:
         encoding, payload = compress(data, self._level)
-        record = encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
+        difference = None if base is None else self._differences.encode(data, base, len(payload))
         writer = self._writable()
+        if difference is None:
+            record = encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
+        else:
+            record = self._delta_record(key, len(data), difference, writer)
         offset = writer.append(key, record, self._store_id)
         self._own[key] = _place(writer, IndexEntry(key.kind, key.id, offset))
         if writer.is_full:
             writer.seal(self._reader.files, self._level)
+
+    def _delta_record(self, key: ObjectKey, size: int, difference: Difference, writer: PackWriter) -> bytes:
+        """A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go."""
+        near = difference.place.pack == writer.id
+        return encode_record(
+            RecordKind(key.kind),
+            key.id,
+            Encoding.DELTA,
+            difference.payload,
+            size,
+            base_distance=writer.begin(self._store_id) - difference.place.offset if near else 0,
+            base_id=b"" if near else difference.base.id,
+            depth=difference.depth,
+            standing=difference.standing,
+        )
+
+    def _readable(self, key: ObjectKey) -> Place | None:
+        """Where an object lies, and can be read now."""
+        if (place := self._own.get(key)) is not None:
+            self._flush()
+            return place
+        places = self._state.places([key]).get(key)
+        return places[0] if places else None
 
     def _writable(self) -> PackWriter:
         """The pack to append to: one that is held and has room, else a new one."""

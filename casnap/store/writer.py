@@ -66,15 +66,23 @@ class PackWriter:
         """Whether the pack is to be sealed."""
         return self.end >= packs.PACK_SIZE or self._objects >= MAX_ENTRIES
 
+    def begin(self, store_id: str) -> int:
+        """Begin a session where none is begun; where the next record goes.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        if not self._in_session:
+            self._begin(store_id)
+        return self.end
+
     def append(self, key: ObjectKey, record: bytes, store_id: str) -> int:
         """Add the record of one object; the offset at which it begins.
 
         Raises:
             StorageFailed: the disk refused; of what was not yet forced out, nothing is to be trusted.
         """
-        if not self._in_session:
-            self._begin(store_id)
-        offset = self.end
+        offset = self.begin(store_id)
         self._add(record)
         self.entries.append(IndexEntry(key.kind, key.id, offset))
         self._objects += 1

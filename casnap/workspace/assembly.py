@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+from bisect import bisect_right
 from collections.abc import Mapping
 
 from msgspec.structs import replace
 
 from casnap.codec.hashing import digest
-from casnap.codec.trees import build_tree
+from casnap.codec.trees import BuiltTree, Leaf, build_tree, decode_tree, pages_of
+from casnap.errors import Damage
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.objects import ObjectSource
 from casnap.model.paths import ROOT, split
 from casnap.model.tree import Directory, Listing, OmitReason, Omitted, is_redacted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, is_same, traits_of
@@ -22,8 +27,10 @@ from casnap.workspace.walk import Walk
 Links = tuple[tuple[bytes, ...], ...]
 
 
-def build_trees(walk: Walk, outbox: Outbox, *, reuse: bool, written: int) -> tuple[Directory, StatCache]:
-    """Build the tree of every directory that was found, the deepest first.
+def build_trees(
+    walk: Walk, outbox: Outbox, source: ObjectSource | None, *, reuse: bool, written: int
+) -> tuple[Directory, StatCache]:
+    """Build the tree of every directory that was found, the deepest first. ``source`` has the trees of the cache.
 
     With ``reuse``, the tree of a directory whose listing is as it was in the cache is not built again.
 
@@ -36,7 +43,7 @@ def build_trees(walk: Walk, outbox: Outbox, *, reuse: bool, written: int) -> tup
     built: dict[bytes, CachedDirectory] = {}
     differs = False
     for path, directory in reversed(found.items()):
-        built[path], is_new = _built(directory, outbox, directory.before, reuse=reuse)
+        built[path], is_new = _built(directory, outbox, source, reuse=reuse)
         differs = differs or is_new
         if path != ROOT:
             above = found[split(path)[0]]
@@ -57,9 +64,10 @@ def _in_order(walk: Walk, built: Mapping[bytes, CachedDirectory]) -> Mapping[byt
 
 
 def _built(
-    directory: FoundDirectory, outbox: Outbox, before: CachedDirectory | None, *, reuse: bool
+    directory: FoundDirectory, outbox: Outbox, source: ObjectSource | None, *, reuse: bool
 ) -> tuple[CachedDirectory, bool]:
     """A directory as the next cache has it, and whether that is another than before."""
+    before = directory.before
     if directory.is_whole and before is not None:
         return before, False
     listing = directory.listing()
@@ -67,7 +75,7 @@ def _built(
     if reuse and before is not None and listing == before.listing:
         tree, tree_digest = before.entry.tree, before.entry.digest
     else:
-        tree, tree_digest = _put_tree(listing, outbox), digest(listing)
+        tree, tree_digest = _put_tree(listing, outbox, before, source), digest(listing)
     now = CachedDirectory(
         replace(directory.own, tree=tree, digest=tree_digest),
         directory.signature if directory.settled and directory.signature.storable else None,
@@ -100,11 +108,30 @@ def _guards(directory: FoundDirectory, listing: Listing) -> Guards:
 _BY_LOOK = frozenset({int(OmitReason.TOO_LARGE), int(OmitReason.SENSITIVE)})
 
 
-def _put_tree(listing: Listing, outbox: Outbox) -> bytes:
+def _put_tree(listing: Listing, outbox: Outbox, before: CachedDirectory | None, source: ObjectSource | None) -> bytes:
     built = build_tree(listing)
+    bases = _bases(built, before, source)
     for key, data in built.objects:
-        outbox.add(key, data)
+        outbox.add(key, data, bases.get(key))
     return built.id
+
+
+def _bases(built: BuiltTree, before: CachedDirectory | None, source: ObjectSource | None) -> dict[ObjectKey, ObjectKey]:
+    """What each object of a tree replaces: the tree as it was; a page the one that began where it begins, or before."""
+    if before is None:
+        return {}
+    bases = {ObjectKey(ObjectKind.TREE, built.id): ObjectKey(ObjectKind.TREE, before.entry.tree)}
+    if len(built.objects) == 1 or source is None:
+        return bases
+    with contextlib.suppress(Damage):  # it is only a hint
+        pages = pages_of(source, before.entry.tree)
+        firsts = [page.first for page in pages]
+        for key, data in built.objects:
+            node = decode_tree(data)
+            if isinstance(node, Leaf) and node.entries and pages:
+                page = pages[max(0, bisect_right(firsts, node.entries[0].name) - 1)]
+                bases[key] = ObjectKey(ObjectKind.TREE, page.id)
+    return bases
 
 
 def _believable(directory: FoundDirectory, listing: Listing) -> tuple[Signature | None, ...]:

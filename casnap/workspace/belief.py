@@ -19,6 +19,7 @@ class Known:
     def __init__(self, cached: CachedDirectory | None, *, doubted: bool, doubted_names: frozenset[bytes]) -> None:
         self.cached = cached
         self._entries = known_entries(cached) if cached is not None else {}
+        self._before: dict[bytes, AnyEntry] | None = None
         self._doubted = doubted
         self._doubted_names = doubted_names
 
@@ -26,6 +27,12 @@ class Known:
         """What stood there in this very state before, which had settled by then; None if unknown."""
         known = self._entries.get(name)
         return known if known is not None and known[0].matches(status) else None
+
+    def before(self, name: bytes) -> AnyEntry | None:
+        """What stood there, whatever it is now."""
+        if self._before is None:
+            self._before = {entry.name: entry for entry in self.cached.listing} if self.cached is not None else {}
+        return self._before.get(name)
 
     def believes(self, name: bytes) -> bool:
         """Whether what is known of this name need not be looked at again."""

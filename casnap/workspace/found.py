@@ -6,8 +6,9 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.paths import ROOT, join, split
-from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason, Omitted
+from casnap.model.tree import AnyEntry, Directory, File, Listing, OmitReason, Omitted
 from casnap.workspace.belief import Known
 from casnap.workspace.cache import CachedDirectory, Trait
 from casnap.workspace.rules import Rules, Texts
@@ -265,6 +266,14 @@ class ReadJob:
     def path(self) -> bytes:
         """The file's path below the workspace's root."""
         return join(self.directory.path, self.name)
+
+    @property
+    def replaced(self) -> ObjectKey | None:
+        """The chunk that the file of this name was in the cache, if it was one."""
+        before = self.directory.known.before(self.name)
+        if not isinstance(before, File) or before.chunk_list:
+            return None
+        return ObjectKey(ObjectKind.CHUNK, before.content)
 
     @property
     def signature(self) -> Signature:

@@ -20,14 +20,14 @@ class Outbox:
 
     def __init__(self, sink: ObjectSink) -> None:
         self._sink = sink
-        self._waiting: dict[ObjectKey, bytes] = {}
+        self._waiting: dict[ObjectKey, tuple[bytes, ObjectKey | None]] = {}
         self._bytes = 0
 
-    def add(self, key: ObjectKey, data: bytes) -> None:
-        """Take an object; it reaches the sink with this call or a later one."""
+    def add(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
+        """Take an object; it reaches the sink with this call or a later one. ``base`` is what it replaces."""
         if key in self._waiting:
             return
-        self._waiting[key] = data
+        self._waiting[key] = data, base
         self._bytes += len(data)
         if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
             self.flush()
@@ -38,5 +38,5 @@ class Outbox:
             return
         waiting, self._waiting, self._bytes = self._waiting, {}, 0
         self._sink.present(waiting)  # one question for all of them: the sink remembers the answer
-        for key, data in waiting.items():
-            self._sink.put(key, data)
+        for key, (data, base) in waiting.items():
+            self._sink.put(key, data, base)

@@ -76,8 +76,10 @@ class Reader:
         self._progress = progress
         self.bytes_read = 0
 
-    def read(self, fd: int, status: os.stat_result) -> Content:
+    def read(self, fd: int, status: os.stat_result, base: ObjectKey | None = None) -> Content:
         """Read an open file from its beginning, no further than the size in ``status``.
+
+        ``base`` is the chunk that the file was, if it was one.
 
         Raises:
             ReadFailed: the system cannot read it.
@@ -85,7 +87,7 @@ class Reader:
         if status.st_size > SINGLE_CHUNK_BOUND:
             content = self._read_in_pieces(fd, status)
         else:
-            content = self._read_at_once(fd, status.st_size)
+            content = self._read_at_once(fd, status.st_size, base)
             self._progress.advance(content.size)
         self.bytes_read += content.size
         return content
@@ -110,12 +112,12 @@ class Reader:
     def _chunker(self) -> Chunker:
         return Chunker(self._parameters)  # made when a file is cut: most scans cut none
 
-    def _read_at_once(self, fd: int, size: int) -> Content:
+    def _read_at_once(self, fd: int, size: int, base: ObjectKey | None) -> Content:
         data = _pread(fd, size + 1, 0)  # one byte more: a file that has grown gives it
         whole = len(data) == size
         data = data[:size]
         found = content_id(data)
-        self._outbox.add(ObjectKey(ObjectKind.CHUNK, found), data)
+        self._outbox.add(ObjectKey(ObjectKind.CHUNK, found), data, base)
         return Content(len(data), found, b"", whole)
 
     def _read_in_pieces(self, fd: int, status: os.stat_result) -> Content:

@@ -137,7 +137,9 @@ class Rounds:
             return False
         try:
             xattrs = read_xattrs(fd)
-            content = self._reader.read_redacted(fd, status) if job.redacted else self._reader.read(fd, status)
+            content = (
+                self._reader.read_redacted(fd, status) if job.redacted else self._reader.read(fd, status, job.replaced)
+            )
         except ReadFailed as failure:
             job.directory.omit(job.name, OmitReason.UNREADABLE, unreadable(failure))
             return True

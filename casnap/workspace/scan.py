@@ -112,9 +112,7 @@ def scan(
     outbox = Outbox(sink)
     rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
     _run(rounds, jobs, ahead, progress)
-    return _put_together(
-        walk, rounds, outbox, omissions.borders, trusted and not confirm, started, clock.now(), context
-    )
+    return _put_together(walk, rounds, outbox, source, inside, trusted and not confirm, started, clock.now(), context)
 
 
 def _run(rounds: Rounds, jobs: list[ReadJob], ahead: ReadingAhead, progress: Progress) -> None:
@@ -185,6 +183,7 @@ def _put_together(
     walk: Walk,
     rounds: Rounds,
     outbox: Outbox,
+    source: ObjectSource | None,
     borders: frozenset[bytes],
     reuse: bool,
     started: int,
@@ -193,7 +192,7 @@ def _put_together(
 ) -> Scan:
     findings = walk.findings
     walk.note_unprovable()
-    root, cache = build_trees(walk, outbox, reuse=reuse, written=ended)
+    root, cache = build_trees(walk, outbox, source, reuse=reuse, written=ended)
     outbox.flush()
     found = Scan(
         root=root,

@@ -75,7 +75,7 @@ class MemoryStore:
         self.objects: dict[ObjectKey, bytes] = {}
         self.puts = 0
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
         assert key.id == object_id(key.kind, data)
         self.puts += 1
         self.objects[key] = data

@@ -87,6 +87,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "delta with two bases": {"encoding": 3, "raw_size": 9, "depth": 1, "form": 2, "distance": 8},
     "delta of depth zero": {"encoding": 3, "raw_size": 9, "form": 1, "distance": 8},
     "delta too deep": {"encoding": 3, "raw_size": 9, "depth": MAX_DEPTH + 1, "form": 1, "distance": 8},
+    "number on a full object without a delta": {"form": 4},
     "delta of an index": {"kind": 6, "encoding": 3, "raw_size": 9, "depth": 1, "form": 1, "distance": 8},
     "group of another encoding": {"kind": 5, "encoding": 2, "raw_size": 9},
     "encoding of groups for a chunk": {"encoding": 4},
@@ -102,7 +103,7 @@ def test_a_header_that_breaks_a_rule_is_damage(rule: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"kind": 0}, {"kind": 10}, {"encoding": 0}, {"encoding": 5}, {"form": 3}, {"form": 4}, {"form": 6}]
+    "fields", [{"kind": 0}, {"kind": 10}, {"encoding": 0}, {"encoding": 5}, {"form": 3}, {"form": 7}, {"form": 255}]
 )
 def test_a_whole_header_with_an_unknown_number_is_too_new(fields: dict[str, int]) -> None:
     with pytest.raises(TooNew, match="newer format"):

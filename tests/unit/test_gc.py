@@ -459,3 +459,26 @@ def in_catalog(store: Path, query: str) -> int:
     (catalog,) = store.glob("catalog-*.db")
     with contextlib.closing(sqlite3.connect(f"file:{catalog}?mode=ro", uri=True)) as connection:
         return int(connection.execute(query).fetchone()[0])
+
+
+def test_a_base_that_a_gc_took_before_the_commit_is_done_without(
+    manager: CheckpointManager, workspace: Path, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "PACK_SIZE", 10_000)  # so that nobody appends to the pack that goes
+    make(manager, workspace, "c2", size=12_000)
+    manager.delete("c2", "first")
+    (workspace / "f").write_bytes(noise("c2", 12_000) + b"and a little more")
+    commits: list[int] = []
+    commit = checkpoint_engine._commit
+
+    def after_a_gc(*arguments: Any) -> Any:
+        commits.append(len(commits))
+        if len(commits) == 1:
+            assert len(collect(context, EVERYTHING).checkpoints) == 2
+        return commit(*arguments)
+
+    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    manager.create("c3")
+    assert commits == [0, 1]
+    with CheckpointManager(workspace) as fresh:
+        assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))

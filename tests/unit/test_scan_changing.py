@@ -288,7 +288,7 @@ def test_a_file_that_lies_about_its_size_is_flagged() -> None:
 
 def test_an_error_of_the_store_is_never_taken_for_one_of_a_file(root: Path) -> None:
     class Full(MemoryStore):
-        def put(self, key: Any, data: bytes) -> None:
+        def put(self, key: Any, data: bytes, base: Any = None) -> None:
             raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space left"):

@@ -172,7 +172,7 @@ MEMORY = """
 import sys
 from support.scanning import MemoryStore, take
 class Dropping(MemoryStore):
-    def put(self, key, data):
+    def put(self, key, data, base=None):
         self.puts += 1
 scan = take(sys.argv[1], Dropping())
 assert scan.bytes_read == 1 << 30, scan.bytes_read

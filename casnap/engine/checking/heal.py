@@ -99,7 +99,7 @@ class _Writer:
         self._session = session
         self._healed = healed
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
         """Write an object that is wanted."""
         if key in self.wanted and key not in self._healed:
             self._session.put(key, data)
@@ -116,7 +116,7 @@ class _Listing:
     def __init__(self) -> None:
         self.objects: dict[ObjectKey, bytes] = {}
 
-    def put(self, key: ObjectKey, data: bytes) -> None:
+    def put(self, key: ObjectKey, data: bytes, base: ObjectKey | None = None) -> None:
         """Keep a tree or a list."""
         if key.kind is not ObjectKind.CHUNK:
             self.objects[key] = data

@@ -1,0 +1,157 @@
+"""New versions as differences to old ones: when, how deep, how many, and what that never costs."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from casnap.codec.records import MAX_STANDING, Encoding, RecordHeader
+from casnap.model.ids import ObjectKey
+from casnap.store import deltas
+from casnap.store.store import Store
+from support.stores import chunk, commit_session, make_store, noise, open_store, pack_files
+
+TEXT = b"".join(
+    b"line %d of a text that does not compress too well: %s\n" % (n, noise(n, 20).hex().encode()) for n in range(200)
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "store")
+
+
+def version(number: int) -> bytes:
+    """The text with a line of its own."""
+    return TEXT + b"version %d %s\n" % (number, noise(("version", number), 8).hex().encode())
+
+
+def edited(data: bytes, seed: int) -> bytes:
+    lines = data.splitlines(keepends=True)
+    lines[random.Random(seed).randrange(len(lines))] = b"edited %d\n" % seed
+    return b"".join(lines)
+
+
+def keep(store: Store, data: bytes, base: bytes | None = None) -> ObjectKey:
+    with store.session() as session:
+        session.put(chunk(data), data, None if base is None else chunk(base))
+        commit_session(store, session)
+    return chunk(data)
+
+
+def header(store: Store, key: ObjectKey) -> RecordHeader:
+    place = store.state().places([key])[key][0]
+    return store.parts.reader.files.header(place.pack, place.offset)
+
+
+def test_a_new_version_is_kept_as_a_difference_to_the_one_before(store: Store) -> None:
+    first = keep(store, version(0))
+    second = keep(store, version(1), version(0))
+    assert header(store, first).encoding is Encoding.ZSTD
+    found = header(store, second)
+    assert (found.encoding, found.depth, found.standing) == (Encoding.DELTA, 1, 1)
+    assert found.size < 200 < header(store, first).size // 20
+    assert (found.base_distance > 0, found.base_id) == (True, b"")
+    again = open_store(store.path)
+    assert again.read(second) == version(1)
+    assert again.read(first) == version(0)
+
+
+def test_a_base_in_another_pack_is_named_by_its_id(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 5000)
+    keep(store, version(0))
+    second = keep(store, version(1), version(0))
+    assert len(pack_files(store.path)) == 2
+    assert header(store, second).base_id == chunk(version(0)).id
+    assert open_store(store.path).read(second) == version(1)
+
+
+def test_a_chain_never_goes_deeper_than_four_and_begins_again_at_its_full_object(store: Store) -> None:
+    keep(store, version(0))
+    found = []
+    data = version(0)
+    for number in range(1, 12):
+        newer = edited(data, number)
+        found.append(header(store, keep(store, newer, data)))
+        data = newer
+    assert [one.depth for one in found] == [1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3]
+    assert [one.standing for one in found] == list(range(1, 12))
+    assert open_store(store.path).read(chunk(data)) == data
+
+
+def test_no_more_than_63_objects_stand_on_a_full_one(store: Store) -> None:
+    keep(store, version(0))
+    data, found = version(0), []
+    for number in range(1, 2 * MAX_STANDING + 3):
+        newer = edited(data, number)
+        found.append(header(store, keep(store, newer, data)))
+        data = newer
+    assert [one.standing for one in found] == [*range(1, 64), 0, *range(1, 64), 0]
+    assert [n for n, one in enumerate(found, 1) if one.encoding is not Encoding.DELTA] == [64, 128]
+
+
+def test_within_a_commit_all_that_build_on_one_object_are_counted(store: Store) -> None:
+    keep(store, version(0))
+    with store.session() as session:
+        for number in range(1, 100):
+            session.put(chunk(version(number)), version(number), chunk(version(0)))
+        commit_session(store, session)
+    found = [header(store, chunk(version(number))) for number in range(1, 100)]
+    assert sum(one.encoding is Encoding.DELTA for one in found) == MAX_STANDING
+    assert all(open_store(store.path).read(chunk(version(n))) == version(n) for n in range(1, 100))
+
+
+def test_a_difference_to_what_this_very_session_has_put(store: Store) -> None:
+    with store.session() as session:
+        session.put(chunk(version(0)), version(0))
+        session.put(chunk(version(1)), version(1), chunk(version(0)))
+        assert session.read(chunk(version(1))) == version(1)
+        commit_session(store, session)
+    assert header(store, chunk(version(1))).depth == 1
+    assert open_store(store.path).read(chunk(version(1))) == version(1)
+
+
+@pytest.mark.parametrize(
+    ("data", "base"),
+    [
+        (noise("other", 12_000), TEXT),
+        (TEXT[:6000] + noise("half", 6000), TEXT),
+        (b"short" * 10, b"short" * 11),
+        (b"", TEXT),
+        (TEXT, b""),
+        (noise(1, deltas.MOST_BYTES + 1), noise(1, deltas.MOST_BYTES)),
+    ],
+    ids=["unlike", "half alike", "short", "empty", "base empty", "long"],
+)
+def test_a_difference_that_saves_little_is_not_kept(store: Store, data: bytes, base: bytes) -> None:
+    keep(store, base)
+    assert header(store, keep(store, data, base)).encoding is not Encoding.DELTA
+    assert open_store(store.path).read(chunk(data)) == data
+
+
+def test_a_base_that_is_not_there_or_bad_is_done_without(store: Store) -> None:
+    assert header(store, keep(store, version(1), version(0))).encoding is Encoding.ZSTD
+    key = keep(store, version(2))
+    place = store.state().places([key])[key][0]
+    (pack,) = pack_files(store.path)
+    data = bytearray(pack.read_bytes())
+    data[place.offset + 60] ^= 1
+    pack.write_bytes(data)
+    assert header(store, keep(store, version(3), version(2))).encoding is Encoding.ZSTD
+    assert open_store(store.path).read(chunk(version(3))) == version(3)
+
+
+def test_what_heals_a_damaged_object_is_written_in_full(store: Store) -> None:
+    keep(store, version(0))
+    key = keep(store, version(1), version(0))
+    place = store.state().places([key])[key][0]
+    (pack,) = pack_files(store.path)
+    data = bytearray(pack.read_bytes())
+    data[place.offset + 45] ^= 1
+    pack.write_bytes(data)
+    healing = open_store(store.path)
+    keep(healing, version(1), version(0))
+    assert header(healing, key).encoding is Encoding.ZSTD
+    assert open_store(store.path).read(key) == version(1)
