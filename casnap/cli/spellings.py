@@ -1,7 +1,7 @@
 """Command lines in the spellings that the documentation has, read before click is imported.
 
 Whatever is not understood in full is left to click: mistakes, help, and what only it can take apart. What is understood
-means what it means to click.
+means what it means to click (docs/design/decisions/0011-known-spellings-before-click.md).
 """
 
 from __future__ import annotations
