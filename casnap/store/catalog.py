@@ -17,6 +17,9 @@ from casnap.store.schema import APPLICATION_ID, DDL, TABLES, VERSION
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
 _POSITION = "seq, hash, segment, offset, collected, collected_at, checked_at, checked_clean"
 
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite says of a file that is damaged or out of reach."""
+
 _WAIT = 2.0
 """Seconds to wait for another connection that recovers the WAL."""
 
@@ -76,6 +79,8 @@ class Catalog:
             rows = self._connection.execute(f"SELECT {_POSITION} FROM position").fetchall()
         if application != APPLICATION_ID or len(rows) != 1:
             raise CatalogLost("it is no catalog", damaged=True)
+        if not _is_position(rows[0]):
+            raise CatalogLost("its position is none", damaged=True)
         seq, line_hash, segment, offset, collected, collected_at, checked_at, checked_clean = rows[0]
         self.upkeep = Upkeep(collected, collected_at, checked_at, bool(checked_clean))
         return Mark(seq, line_hash, segment, offset)
@@ -90,7 +95,7 @@ class Catalog:
             raise CatalogLost("it was opened by another process", damaged=False)
         try:
             return self._connection.execute(query, tuple(parameters)).fetchall()
-        except sqlite3.Error as error:
+        except _TROUBLE as error:
             raise _lost(error) from error
 
     def iterate(self, query: str) -> Iterator[tuple[Any, ...]]:
@@ -210,6 +215,11 @@ def create(path: Path) -> None:
             raise CatalogLost("SQLite made other tables than it was told", damaged=False)
 
 
+def _is_position(row: tuple[Any, ...]) -> bool:
+    """Whether each value is of its type: SQLite sees to that, but not where its pages are damaged."""
+    return all(isinstance(value, str if column == 1 else int) for column, value in enumerate(row))
+
+
 def _connect(uri: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
 
@@ -219,10 +229,12 @@ def _translated() -> Iterator[None]:
     """Trouble with SQLite as CatalogLost."""
     try:
         yield
-    except sqlite3.Error as error:
+    except _TROUBLE as error:
         raise _lost(error) from error
 
 
-def _lost(error: sqlite3.Error) -> CatalogLost:
+def _lost(error: sqlite3.Error | UnicodeDecodeError) -> CatalogLost:
+    if isinstance(error, UnicodeDecodeError):
+        return CatalogLost("a text in it is none", damaged=True)
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
     return CatalogLost(str(error), damaged=code in _DAMAGED)

@@ -59,6 +59,20 @@ def find_checkpoints(found: Inspection, planned: list[Planned], now: int) -> lis
     return [Planned(line) for line in lines]
 
 
+def with_workspaces(found: Inspection, planned: list[Planned], now: int) -> list[Planned]:
+    """The same, and in the beginning a line for each workspace that later ones speak of and none registers."""
+    known: set[str | None] = set()
+    missing: dict[str, None] = {}
+    for one in planned:
+        workspace = getattr(one.operation, "workspace", None)
+        if isinstance(one.operation, WorkspaceRegistered):
+            known.add(workspace)
+        elif workspace is not None and workspace not in known:
+            missing[workspace] = None
+    lines = [Planned(line) for workspace in missing for line in _registration(found, workspace, now)]
+    return [*planned[:1], *lines, *planned[1:]]
+
+
 def _gone(operations: Iterable[AnyOperation]) -> set[bytes]:
     gone: set[bytes] = set()
     for operation in operations:

@@ -24,7 +24,7 @@ from casnap.model.tree import NANOSECONDS
 from casnap.store import creation, media
 from casnap.store.catalog_memory import recall, with_memory
 from casnap.store.format import Format, encode_format
-from casnap.store.found_checkpoints import find_checkpoints, recovered_workspaces
+from casnap.store.found_checkpoints import find_checkpoints, recovered_workspaces, with_workspaces
 from casnap.store.inspection import Inspection
 from casnap.store.layout import Layout
 from casnap.store.lost_ranges import lost_ranges, store_ids
@@ -142,6 +142,7 @@ class Mender:
         memory = recall(found)
         if memory is not None:
             planned = with_memory(planned, memory, now)
+        planned = with_workspaces(found, planned, now)
         ranges = tuple(lost_ranges(found))
         seen = max(found.log.seq, found.claimed, memory.seq if memory else 0)
         repaired = StoreRepaired(

@@ -210,6 +210,21 @@ def test_without_a_catalog_the_checkpoints_in_packs_come_back_in_their_order(his
     assert history.require_restorable(tmp_path / "scratch") == 6  # what was deleted too: no line says that it was
 
 
+def test_a_workspace_whose_line_is_lost_is_registered_again(history: History, tmp_path: Path) -> None:
+    before = history.answers()
+    (log,) = segments(history.store)
+    lines = log.read_bytes().splitlines()
+    for path in history.store.glob("catalog-*"):
+        path.unlink()
+    for number, line in enumerate(lines):
+        if b'"op":"register"' in line:
+            spoil(log, number)
+    repair()
+    assert history.answers() == before
+    require_clean()
+    assert history.require_restorable(tmp_path / "scratch") == 5
+
+
 def test_more_ranges_than_a_line_holds_go_into_several(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -114,7 +114,29 @@ def _drop_a_table(path: Path) -> None:
     connection.close()
 
 
+def _strange_position(path: Path, value: str) -> None:
+    """As a damaged page may give it: with the marks of a catalog, and values that no catalog has."""
+    columns = "seq, hash, segment, offset, collected, collected_at, checked_at, checked_clean"
+    catalogs(path)[0].unlink()
+    with sqlite3.connect(path / "catalog-1.db") as connection:
+        connection.execute(f"CREATE TABLE position ({columns})")
+        connection.execute(f"INSERT INTO position VALUES (9, 'x', {value}, 1, 0, 0, 0, 1)")
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {schema.VERSION}")
+    connection.close()
+
+
+def _no_number(path: Path) -> None:
+    _strange_position(path, "NULL")
+
+
+def _no_text(path: Path) -> None:
+    _strange_position(path, "CAST(x'fb' AS TEXT)")
+
+
 WAYS = [
+    _no_number,
+    _no_text,
     _remove,
     _truncate,
     _overwrite_first_page,
