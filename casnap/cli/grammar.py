@@ -6,7 +6,7 @@ Options of every verb, and those of the verbs that run before every step. From t
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 ALIASES = {
     "create": "checkpoint",
@@ -27,26 +27,38 @@ ALIASES = {
 """Other names of verbs, most of them those that other tools use."""
 
 
-class Option(NamedTuple):
+class Option:
     """An option: the ``key`` of its value, its ``names``, what it does, and a word for the value that it takes.
 
     ``repeated`` says what becomes of several values: the ``last`` counts, they must be the ``same``, or ``all`` count.
     """
 
-    key: str
-    names: tuple[str, ...]
-    help: str
-    metavar: str | None = None
-    takes: Literal["nothing", "text", "count", "seconds", "choice"] = "nothing"
-    choices: tuple[str, ...] = ()
-    repeated: Literal["last", "same", "all"] = "last"
+    def __init__(
+        self,
+        key: str,
+        names: tuple[str, ...],
+        help: str,
+        metavar: str | None = None,
+        takes: Literal["nothing", "text", "count", "seconds", "choice"] = "nothing",
+        *,
+        choices: tuple[str, ...] = (),
+        repeated: Literal["last", "same", "all"] = "last",
+    ) -> None:
+        self.key = key
+        self.names = names
+        self.help = help
+        self.metavar = metavar
+        self.takes = takes
+        self.choices = choices
+        self.repeated = repeated
 
 
-class Grammar(NamedTuple):
+class Grammar:
     """What may follow a verb: ``argument`` is the key of the one word that may, empty where none may."""
 
-    options: tuple[Option, ...] = ()
-    argument: str = ""
+    def __init__(self, options: tuple[Option, ...] = (), argument: str = "") -> None:
+        self.options = options
+        self.argument = argument
 
 
 EVERYWHERE = (

@@ -7,7 +7,7 @@ means what it means to click (docs/design/decisions/0011-known-spellings-before-
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from casnap.cli.grammar import ALIASES, BEFORE_EVERY_STEP, EVERYWHERE, Option
 from casnap.cli.session import Options
@@ -18,12 +18,13 @@ MOST_DIGITS = 9
 _EVERYWHERE = {name: option for option in EVERYWHERE for name in option.names}
 
 
-class Request(NamedTuple):
+class Request:
     """The verb that was asked for, the options of every verb, and the values of its own by their keys."""
 
-    verb: str
-    options: Options
-    values: dict[str, Any]
+    def __init__(self, verb: str, options: Options, values: dict[str, Any]) -> None:
+        self.verb = verb
+        self.options = options
+        self.values = values
 
 
 class _NotUnderstood(Exception):
@@ -55,8 +56,9 @@ def _read(arguments: list[str]) -> Request:
             verb = ALIASES.get(word, word)
             if verb not in BEFORE_EVERY_STEP:
                 raise _NotUnderstood
-            options, argument = BEFORE_EVERY_STEP[verb]
-            known = _EVERYWHERE | {name: option for option in options for name in option.names}
+            grammar = BEFORE_EVERY_STEP[verb]
+            argument = grammar.argument
+            known = _EVERYWHERE | {name: option for option in grammar.options for name in option.names}
         elif argument and argument not in given:
             given[argument] = word
         else:
