@@ -122,7 +122,7 @@ class LogAccount:
                 self._note(bad, start)
                 bad = None
             self._take(operation, line_hash, number, start, end)
-        if bad is not None and last and data.count(b"\n", bad.offset, len(data) - 1) == 0:
+        if bad is not None and last and _is_torn(data[bad.offset :]):
             self.torn = (number, bad.offset, len(data) - bad.offset)
         elif bad is not None:
             self._note(bad, len(data))
@@ -146,6 +146,11 @@ class LogAccount:
         if not follows and not (self.faults and self.faults[-1].segment == segment):
             self.faults.append(LogFault(segment, start, _gap(operation.seq, self.seq), 0))
         self.lines.append(LogLine(operation, line_hash, segment, end, follows))
+
+
+def _is_torn(tail: bytes) -> bool:
+    """Whether this may be a line that was never written to its end; one that has its end was damaged later."""
+    return b"\n" not in tail[:-1] and not tail.endswith(b'"}\n')
 
 
 def _gap(seq: int, before: int) -> str:

@@ -215,6 +215,16 @@ def test_a_torn_last_line_is_a_note(history: dict[str, bytes], store: Path) -> N
     ]
 
 
+def test_a_last_line_that_has_its_end_was_not_torn_but_damaged(history: dict[str, bytes], store: Path) -> None:
+    log = segments(store)[-1]
+    data = log.read_bytes()
+    log.write_bytes(data[:-40] + data[-30:])
+    assert [(found.fault, found.file) for found in look(store).findings] == [(Fault.LOG, "oplog/0000000001.jsonl")]
+    done = check_store(load_settings(store=store), Silent(), read_data=False, repair=True)
+    assert done, done.findings
+    assert done.totals.checkpoints == 2
+
+
 def _damage_line(store: Path) -> int:
     flip(segments(store)[0], len(segments(store)[0].read_bytes().splitlines(keepends=True)[0]) + 20)
     return len(segments(store)[0].read_bytes().splitlines(keepends=True)[0])
