@@ -404,9 +404,9 @@ def test_objects_in_a_group_are_each_looked_at_and_healed(
     keys = [ObjectKey(ObjectKind.CHUNK, blake3(data).digest()) for data in two_files]
     group = encode_group(list(zip(keys, two_files, strict=True)), 3)
     entries = [IndexEntry(key.kind, key.id, 64, slot) for slot, key in enumerate(keys)]
-    file = put_pack(store, (b"", group), named=entries)
-    for data in reversed(two_files):  # the longer one holds no other record's bytes
+    for data in two_files:
         spoil_record(store, data)
+    file = put_pack(store, (b"", group), named=entries)
     report = look(store, read_data=True)
     assert report, report.findings
     assert len(report.notes) == 2
