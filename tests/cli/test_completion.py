@@ -24,7 +24,7 @@ from support.terminal import Terminal
 Call = Callable[..., Result]
 Complete = Callable[..., list[str]]
 
-UNKNOWABLE = {"NAME", "[NAME]", "[NEW]", "TEXT", "JSON", "N", "TIME", "AGE", "SECONDS", "SYSTEM", "N|Nd", None}
+UNKNOWABLE = {"NAME", "[NAME]", "[NEW]", "TEXT", "JSON", "N", "TIME", "AGE", "SECONDS", "SYSTEM", "N|Nd", "PATTERN...", None}
 """What only the person at the keyboard can know, or what is a choice."""
 
 
@@ -59,7 +59,8 @@ def test_verbs_are_offered_in_their_order_and_other_names_once_begun(workspace: 
 def test_every_option_of_every_verb_is_offered(verb: str, workspace: Path, complete: Complete) -> None:
     command = program.get_command(click.Context(program), verb)
     assert command is not None
-    names = {name for option in command.params if isinstance(option, click.Option) for name in option.opts}
+    options = [option for option in command.params if isinstance(option, click.Option) and not option.hidden]
+    names = {name for option in options for name in option.opts}
     assert set(complete(f"casnap {verb} -", cwd=workspace)) == set(plain("-h", "--help", *names))
 
 

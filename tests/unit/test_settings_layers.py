@@ -33,6 +33,7 @@ FOUR: Mapping[str, tuple[Value, Value, Value, Value]] = {
     "retention.auto": (True, False, True, False),
     "retention.keep_named": (True, False, True, False),
     "min_free": (1, None, None, 4),
+    "gc.auto": (False, True, True, False),
     "compression": (4, 5, 5, 7),
 }
 """For each key what the system's file, the user's, the workspace and the variable say, the weakest first."""

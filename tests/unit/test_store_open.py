@@ -123,7 +123,7 @@ def _as_nobody(path: Path, code: str) -> subprocess.CompletedProcess[str]:
         "import os, sys; from pathlib import Path; sys.path[:0] = sys.argv[2:]; sys.dont_write_bytecode = True\n"
         "from support.stores import *; from casnap.errors import *\n"
         "from casnap.codec import chunk_lists, hashing\n"
-        "import sqlite3, casnap.store.store; path = Path(sys.argv[1])\n"
+        "import hashlib, sqlite3, casnap.store.store; path = Path(sys.argv[1])  # loaded late, where nobody may look\n"
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
     )
     command = [sys.executable, "-c", preamble + code, path, ROOT, ROOT / "tests"]
