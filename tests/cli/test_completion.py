@@ -24,7 +24,21 @@ from support.terminal import Terminal
 Call = Callable[..., Result]
 Complete = Callable[..., list[str]]
 
-UNKNOWABLE = {"NAME", "[NAME]", "[NEW]", "TEXT", "JSON", "N", "TIME", "AGE", "SECONDS", "SYSTEM", "N|Nd", "PATTERN...", None}
+UNKNOWABLE = {
+    "NAME",
+    "[NAME]",
+    "[NEW]",
+    "TEXT",
+    "JSON",
+    "N",
+    "TIME",
+    "AGE",
+    "SECONDS",
+    "SYSTEM",
+    "N|Nd",
+    "PATTERN...",
+    None,
+}
 """What only the person at the keyboard can know, or what is a choice."""
 
 
