@@ -10,7 +10,8 @@ from casnap.cli.options import flag, verb
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import quantity, size
-from casnap.engine.gc import ASKED_FOR, AUTOMATIC, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import ASKED_FOR, AUTOMATIC
 from casnap.model.ids import SHORT_ID
 from casnap.model.upkeep import FreedCheckpoint, GcReport
 

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.metadata import encode_metadata
-from casnap.engine.cleanup import cleanup, rule_of
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, restarted, workspace_lock, workspace_row
 from casnap.engine.git import git_state
@@ -100,6 +99,8 @@ def _cleaned_up(context: Context, row: WorkspaceRow, workspace: WorkspaceInfo) -
     """Let old checkpoints go where that is configured; what comes of it does not change the checkpoint's success."""
     if not context.policy_in(row).retention.auto:
         return ()
+    from casnap.engine.cleanup import cleanup, rule_of  # here, since it is off until somebody asks for it
+
     try:
         report = cleanup(context, workspace, rule_of(context, workspace))
     except CasnapError as error:

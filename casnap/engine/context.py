@@ -13,7 +13,6 @@ from casnap.model.checkpoint import Origin
 from casnap.model.clock import Clock, Progress, Silent
 from casnap.model.policy import Policy
 from casnap.model.report import WorkspaceInfo
-from casnap.store.session import Swept
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Store
 
@@ -71,6 +70,8 @@ def restarted(context: Context, attempt: Callable[[], Outcome]) -> Outcome:
 
     After some tries no gc is let in between.
     """
+    from casnap.store.session import Swept  # here, since who only looks has no session
+
     for _ in range(RESTARTS):
         with contextlib.suppress(Swept):
             return attempt()

@@ -13,7 +13,8 @@ from casnap.engine.context import Context, restarted, workspace_lock, workspace_
 from casnap.engine.expunging.holders import Holders
 from casnap.engine.expunging.matching import Matcher
 from casnap.engine.expunging.rewriting import Rewriter
-from casnap.engine.gc import Terms, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import Terms
 from casnap.engine.history import load_object
 from casnap.engine.roots import peek_root
 from casnap.engine.scanning import scan_workspace

@@ -4,48 +4,21 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from casnap.engine.cleanup import led_to
 from casnap.engine.context import GC_LOCK, Context
+from casnap.engine.gc_terms import ASKED_FOR, Terms
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.model.operation import AnyOperation, PackCut, SpaceFreed
-from casnap.model.tree import NANOSECONDS
 from casnap.model.upkeep import FreedCheckpoint, GcReport
 from casnap.store.adoption import held_packs_limit
+from casnap.store.collection import collection_of
 from casnap.store.orphans import find_orphans
 from casnap.store.state import CheckpointRow, State
 from casnap.store.store import Commit
 
-GRACE = 24 * 3600 * NANOSECONDS
-"""How long a deleted checkpoint is spared by a gc that nobody asked for."""
-
-PAUSE = 3600 * NANOSECONDS
-"""How long the next automatic gc waits."""
-
-_TRIED = "gc-tried"
-"""The file that says when one was last begun."""
-
 MOST_FREED = 10_000
 """Checkpoints in one line: it may have a mebibyte, 67 bytes an id."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """When a gc acts: packs are rewritten above ``share``, and nothing is done at all below ``least`` dead bytes.
-
-    ``grace`` is in nanoseconds.
-    """
-
-    grace: int
-    share: float
-    least_bytes: int = 0
-    least_share: float = 0.0
-    automatic: bool = False
-
-
-ASKED_FOR = Terms(grace=0, share=0.05)
-AUTOMATIC = Terms(grace=GRACE, share=0.25, least_bytes=256 << 20, least_share=0.25, automatic=True)
 
 
 def collect(context: Context, terms: Terms = ASKED_FOR, *, dry_run: bool = False) -> GcReport:
@@ -67,34 +40,6 @@ def collect(context: Context, terms: Terms = ASKED_FOR, *, dry_run: bool = False
     return report
 
 
-def is_due(context: Context) -> bool:
-    """Whether an automatic gc may find enough to do; true at most once an hour. It looks at what is cheap to see.
-
-    What deleted checkpoints wrote may be needed by others: the gc itself finds out.
-    """
-    store, now = context.store, context.clock.now()
-    if not context.policy.auto_gc or not store.writable:
-        return False
-    if abs(now - _last_tried(context)) < PAUSE:
-        return False
-    dead = sum(row.new_bytes for row in store.state().to_free(now - GRACE))
-    if dead <= AUTOMATIC.least_bytes:
-        return False
-    total = sum(row.length for row in store.state().packs())
-    if dead <= AUTOMATIC.least_share * total:
-        return False
-    store.cache.keep(_TRIED, str(now).encode())
-    return True
-
-
-def _last_tried(context: Context) -> int:
-    try:
-        tried = int(context.store.cache.file(_TRIED).read_bytes())
-    except (OSError, ValueError):
-        tried = 0
-    return max(tried, context.store.state().upkeep.collected_at)
-
-
 class _NothingToSay(CasnapError):
     """There is nothing to put into a line."""
 
@@ -112,7 +57,7 @@ class _Run:
         self.gone: set[str] = set()
         self.notes: list[str] = []
         self.removed = self.rewritten = self.swept = 0
-        self.collection = self.store.collection(dry=dry)
+        self.collection = collection_of(self.store, dry=dry)
 
     def report(self) -> GcReport:
         """Do it, and say what was done."""

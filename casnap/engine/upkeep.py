@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from casnap.engine.context import Context
-from casnap.engine.gc import AUTOMATIC
+from casnap.engine.gc_terms import AUTOMATIC
 from casnap.model.tree import NANOSECONDS
 from casnap.model.upkeep import UpkeepStatus
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fnmatch
 import functools
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 from msgspec import Struct, field
@@ -25,8 +24,7 @@ class Sensitive(StrEnum):
     REDACT = "redact"
 
 
-@dataclass(frozen=True, slots=True)
-class Selection:
+class Selection(Struct, frozen=True):
     """What a person leaves out of checkpoints beside what ``.casnapignore`` files say.
 
     ``exclude`` is text in gitignore syntax, relative to the workspace's root; it outranks every file.

@@ -13,7 +13,7 @@ from casnap.settings.layers import Settings
 
 def free_space_if_due(settings: Settings, context: Context) -> bool:
     """Begin an automatic gc where one is due; whether it was begun. Nothing here depends on what comes of it."""
-    from casnap.engine.gc import is_due  # here, since of all verbs only checkpoints ask
+    from casnap.engine.gc_terms import is_due  # here, since of all verbs only checkpoints ask
 
     with contextlib.suppress(CasnapError, OSError):
         if is_due(context):

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from casnap.errors import CasnapError
 from casnap.fs.appending import Owner, keep
 
 
-@dataclass(frozen=True, slots=True)
-class CacheDirectory:
+class CacheDirectory(Struct, frozen=True):
     """``cache/`` in a store, for rooms above that know what is in its files."""
 
     path: Path

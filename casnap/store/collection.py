@@ -25,6 +25,7 @@ from casnap.store.marks import Arrival, Marks, PackMarks
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
 from casnap.store.space import NEEDED, Space
+from casnap.store.store import Store
 
 
 @dataclass(slots=True)
@@ -215,6 +216,17 @@ class Collection:
         held = self._held.pop(pack)
         if held.file is not None:
             held.file.close()
+
+
+def collection_of(store: Store, *, dry: bool) -> Collection:
+    """What gives space back in a store, as it is now; ``dry`` only reckons.
+
+    Raises:
+        TooNew: the store has features that this version does not know, and might destroy.
+    """
+    require_collectable(store.format, store.path)
+    store.state()
+    return Collection(store.parts, store, store.space, dry=dry)
 
 
 def require_collectable(store_format: Format, path: Path) -> None:

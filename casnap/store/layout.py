@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from casnap.fs.durable import failed
 
@@ -14,8 +15,7 @@ _SEGMENT = re.compile(r"(\d{10})\.jsonl")
 _CATALOG = re.compile(r"catalog-(\d+)\.db(\.aside)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The paths of the store at ``root``."""
 
     root: Path

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from casnap.fs.appending import Owner
-from casnap.store.adoption import Look, PackTaker
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.state import State
 
+if TYPE_CHECKING:
+    from casnap.store.adoption import Look, PackTaker
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+
+class Parts(Struct, frozen=True):
     """``look`` gives the packs as committed by now, and whether bytes behind that may be cut off."""
 
     layout: Layout
@@ -26,4 +29,6 @@ class Parts:
     @property
     def taker(self) -> PackTaker:
         """What takes hold of packs to append to."""
+        from casnap.store.adoption import PackTaker  # here, since readers take none
+
         return PackTaker(self.layout, self.reader, self.store_id, self.owner)

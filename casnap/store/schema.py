@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from casnap.store.rows import CheckpointRow, OpenRollback, PackRow, UndoTarget, WorkspaceRow
 
@@ -57,8 +57,7 @@ _decode_settings = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode
 _decode_open = msgspec.msgpack.Decoder(tuple[OpenRollback, ...]).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Schema(Generic[Key, Row]):
+class Schema(Struct, Generic[Key, Row], frozen=True):
     """One table of rows: how a row is found, and how it becomes columns and is made of them again."""
 
     table: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from casnap.codec.lines import encode_line
 from casnap.errors import Busy, CasnapError, Damage, StorageFailed
@@ -17,19 +17,19 @@ from casnap.model.operation import AnyOperation, PackRange
 from casnap.model.policy import Policy
 from casnap.store import creation, media, signals
 from casnap.store.cache_directory import CacheDirectory
-from casnap.store.collection import Collection, require_collectable
 from casnap.store.follower import Follower
 from casnap.store.format import Format
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.oplog import Oplog
-from casnap.store.orphans import sweep_orphans
 from casnap.store.packs import PackFiles
 from casnap.store.parts import Parts
 from casnap.store.rows import START, Mark, PackRow, Place
-from casnap.store.session import WriteSession
 from casnap.store.space import Space
 from casnap.store.state import State
+
+if TYPE_CHECKING:
+    from casnap.store.session import WriteSession
 
 COMMIT_LOCK = "commit"
 
@@ -164,28 +164,17 @@ class Store:
             self._layout, self._owner, self.id, self._policy.compression, self._state, self._reader, self._look
         )
 
-    def collection(self, *, dry: bool) -> Collection:
-        """What gives space back; ``dry`` only reckons.
-
-        Raises:
-            TooNew: the store has features that this version does not know, and might destroy.
-            StorageFailed: it cannot be written.
-        """
-        require_collectable(self.format, self.path)
-        if not dry:
-            self._check_writable()
-        self._follower.catch_up()
-        return Collection(self.parts, self, self.space, dry=dry)
-
     def sweep(self) -> int:
         """Take away what killed commands left behind, the bytes of which are given, and what the catalog need not know.
 
         Raises:
             Busy: the commit lock was not free in time.
         """
+        from casnap.store import orphans
+
         with self._locked(COMMIT_LOCK, self._holder, self._policy.wait):
             self._catch_up_locked()
-            freed = sweep_orphans(self.parts)
+            freed = orphans.sweep_orphans(self.parts)
             self._follower.flush()
             return freed
 
@@ -196,6 +185,8 @@ class Store:
         Raises:
             StorageFailed: the store cannot be written.
         """
+        from casnap.store.session import WriteSession
+
         self._check_writable()
         session = WriteSession(self.parts, source=self)
         try:

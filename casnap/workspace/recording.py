@@ -7,7 +7,9 @@ their own patterns leave out, and what TOML files exclude: to know that a reader
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.model.paths import ROOT, escape, join, split, unescape
 from casnap.model.policy import Selection, Sensitive
@@ -20,15 +22,14 @@ MAX_RECORDED = 16 << 10
 """Bytes of an ignore file that is not captured, above which it is only recorded as not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRules:
+class RecordedRules(Struct, frozen=True):
     """The rules of a checkpoint beside the ignore files in its tree.
 
     ``texts`` has ignore files that were not captured, by path; None: not known what it says.
     """
 
     selection: Selection
-    texts: Mapping[bytes, bytes | None] = field(default_factory=dict)
+    texts: Mapping[bytes, bytes | None] = {}
 
 
 def recorded_rules(found: Mapping[bytes, FoundDirectory]) -> tuple[str, ...]:

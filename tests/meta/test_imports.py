@@ -27,25 +27,24 @@ BROUGHT_ALONG = {"_distutils_hack", "sitecustomize", "usercustomize", "typing_ex
 
 ROOMS = {
     "cli": "errors grammar output progress running session spellings text",
-    "codec": """canonical checkpoints chunk_lists chunking compression entries hashing lines metadata operations packs
-        paging paths records trees""",
+    "codec": "canonical checkpoints chunking compression entries hashing lines metadata operations packs paths records",
     "engine": "context history workspaces",
     "fs": "appending durable locks",
-    "model": """change checkpoint clock config ids objects operation paths policy report revision tree upkeep""",
+    "model": "change checkpoint clock config ids operation paths policy report revision tree upkeep",
     "settings": "background environment layers resolution whole_file",
 }
 """What every command imports that opens a store; for the rooms ``store`` and ``workspace`` see below."""
 
 LOOKING = {
+    "codec": "chunk_lists paging trees",
     "engine": "compare content scanning sinks target_rules",
     "fs": "directories",
-    "model": "plan",
+    "model": "objects plan",
 }
 """What looking at a workspace takes beside that."""
 
 MAKING = {
-    "engine": "checkpoint cleanup gc git git_index",
-    "model": "age",
+    "engine": "checkpoint gc_terms git git_index",
 }
 """What making a checkpoint takes beside that; whether a gc is due is asked last."""
 
@@ -57,7 +56,7 @@ COMMANDS = {
         [
             ROOMS,
             LOOKING,
-            {"cli": "status", "engine": "cleanup gc recorded roots status upkeep", "fs": "placing", "model": "age"},
+            {"cli": "status", "engine": "gc_terms recorded roots status upkeep", "fs": "placing"},
         ],
     ),
     "checkpoint of what has not changed": (
@@ -67,6 +66,9 @@ COMMANDS = {
     "checkpoint": (["save", "-m", "why"], [ROOMS, LOOKING, MAKING, {"cli": "checkpoint"}]),
     "checkpoint as JSON": (["checkpoint", "--json"], [ROOMS, LOOKING, MAKING, {"cli": "as_json checkpoint"}]),
 }
+
+WRITING = "adoption collection compaction deltas marks orphans reach session writer"
+"""Of the store: what who only reads does without."""
 
 SELDOM = {
     "casnap.store": "catalog_audit catalog_memory inspection mending lost_ranges new_lines pack_survey pack_walk sizes",
@@ -160,6 +162,7 @@ def test_a_command_imports_what_it_needs_and_no_more(command: str, workspace: Pa
     assert not modules & seldom, f"`casnap {' '.join(words)}` imports {sorted(modules & seldom)}"
     if words[0] == "list":
         assert not {module for module in modules if module.startswith("casnap.workspace")}
+        assert not modules & {f"casnap.store.{name}" for name in WRITING.split()}
 
 
 def test_every_module_that_is_named_exists() -> None:

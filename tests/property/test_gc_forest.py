@@ -19,7 +19,8 @@ from casnap.codec.packs import IndexEntry, encode_index_record, encode_pack_head
 from casnap.codec.records import Encoding, encode_group, encode_record, parse_header
 from casnap.codec.trees import build_tree
 from casnap.engine.context import Context
-from casnap.engine.gc import Terms, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import Terms
 from casnap.model.checkpoint import CheckpointObject, Origin
 from casnap.model.ids import ObjectKey
 from casnap.model.objects import ObjectSink

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from casnap import Checkpoint, CheckpointManager, NotFound
 from casnap.engine.context import Context
-from casnap.engine.gc import Terms, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import Terms
 from casnap.store import packs
 from support.stores import noise
 

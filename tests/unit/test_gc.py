@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import fcntl
 import os
 import shutil
@@ -12,13 +11,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from casnap import Busy, CheckpointManager, Damage, NotFound
 from casnap.engine import checkpoint as checkpoint_engine
 from casnap.engine.context import Context
-from casnap.engine.gc import ASKED_FOR, AUTOMATIC, Terms, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import ASKED_FOR, AUTOMATIC, Terms
 from casnap.engine.workspaces import forget
 from casnap.model.report import WorkspaceInfo
 from casnap.settings import load_settings, open_context
@@ -113,7 +114,7 @@ def test_an_automatic_gc_spares_what_was_deleted_less_than_a_day_ago(
     make(manager, workspace, "c2", "c3")
     manager.delete("c2")
     deleted_at = next(row.deleted_at for row in context.store.state().all_checkpoints() if row.deleted)
-    terms = dataclasses.replace(AUTOMATIC, least_bytes=0, least_share=0.0)
+    terms = msgspec.structs.replace(AUTOMATIC, least_bytes=0, least_share=0.0)
     early, late = (replace(context, clock=Ticking(deleted_at + hours * HOUR)) for hours in (23, 24))
     assert collect(early, terms).checkpoints == ()
     assert manager.undelete("c2").checkpoint.name == "c2"
@@ -131,13 +132,13 @@ def test_an_automatic_gc_does_nothing_where_little_is_dead(
     later = replace(context, clock=Ticking(context.clock.now() + 48 * HOUR))
     for terms in (
         AUTOMATIC,
-        dataclasses.replace(AUTOMATIC, least_bytes=0, least_share=0.6),
-        dataclasses.replace(AUTOMATIC, least_bytes=60_000, least_share=0.0),
+        msgspec.structs.replace(AUTOMATIC, least_bytes=0, least_share=0.6),
+        msgspec.structs.replace(AUTOMATIC, least_bytes=60_000, least_share=0.0),
     ):
         report = collect(later, terms)
         assert (report.done, report.freed_bytes, report.checkpoints) == (False, 0, ())
         assert pack_bytes(store) == before
-    assert collect(later, dataclasses.replace(AUTOMATIC, least_bytes=40_000, least_share=0.4)).freed_bytes > 50_000
+    assert collect(later, msgspec.structs.replace(AUTOMATIC, least_bytes=40_000, least_share=0.4)).freed_bytes > 50_000
 
 
 def test_a_dropped_workspace_goes_whole_and_begins_anew_when_it_is_taken_up_again(
@@ -150,7 +151,7 @@ def test_a_dropped_workspace_goes_whole_and_begins_anew_when_it_is_taken_up_agai
         other.create("other")
         (info,) = [one for one in _workspaces(context) if one.path == str(workspace)]
         forget(context, info, drop=True)
-        assert collect(context, dataclasses.replace(AUTOMATIC, least_bytes=0, least_share=0.0)).checkpoints == ()
+        assert collect(context, msgspec.structs.replace(AUTOMATIC, least_bytes=0, least_share=0.0)).checkpoints == ()
         assert sorted(str(freed.name) for freed in collect(context).checkpoints) == ["c2", "first"]
         assert pack_bytes(store) < 2500
         assert manager.create("anew").step == 3

@@ -12,7 +12,8 @@ from casnap import CheckpointManager, NotFound
 from casnap.engine import rollback as rollback_engine
 from casnap.engine import safety as safety_engine
 from casnap.engine.context import Context
-from casnap.engine.gc import Terms, collect
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import Terms
 from casnap.engine.late import LateWrites
 from casnap.fs import placing
 from casnap.settings import load_settings, open_context

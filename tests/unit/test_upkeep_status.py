@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from casnap import CheckpointManager
 from casnap.engine import upkeep as upkeep_engine
 from casnap.engine.context import Context
-from casnap.engine.gc import AUTOMATIC, collect, is_due
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import AUTOMATIC, is_due
 from casnap.engine.upkeep import upkeep_status
 from casnap.model.operation import AnyOperation, SpaceFreed, StoreChecked
 from casnap.model.policy import Policy
@@ -97,7 +98,7 @@ def test_each_warning_says_what_to_do(
         assert upkeep_status(replace(context, policy=Policy(min_free=999)), 1).warnings == ()
     manager.delete("c1", "c2")
     for least, expected in ((100_000, 1), (200_000, 0)):
-        monkeypatch.setattr(upkeep_engine, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=least))
+        monkeypatch.setattr(upkeep_engine, "AUTOMATIC", msgspec.structs.replace(AUTOMATIC, least_bytes=least))
         dead = [warning for warning in upkeep_status(context, 1).warnings if "deleted checkpoints take" in warning]
         assert len(dead) == expected
 
@@ -121,28 +122,28 @@ def test_a_check_that_is_long_ago_or_found_damage_is_said(context: Context) -> N
 def test_a_gc_is_due_when_much_was_deleted_a_day_ago_and_once_an_hour(
     manager: CheckpointManager, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from casnap.engine import gc
+    from casnap.engine import gc_terms
 
-    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=100_000))
+    monkeypatch.setattr(gc_terms, "AUTOMATIC", msgspec.structs.replace(AUTOMATIC, least_bytes=100_000))
     manager.delete("c1", "c2")
     assert not is_due(at(context, 23.9))
     assert not is_due(replace(at(context, 25), policy=Policy(auto_gc=False)))
     assert is_due(at(context, 25))
     assert not is_due(at(context, 25.9))
     assert is_due(at(context, 26.1))
-    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=100_000, least_share=0.9))
+    monkeypatch.setattr(gc_terms, "AUTOMATIC", msgspec.structs.replace(AUTOMATIC, least_bytes=100_000, least_share=0.9))
     assert not is_due(at(context, 30))
-    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=110_000))
+    monkeypatch.setattr(gc_terms, "AUTOMATIC", msgspec.structs.replace(AUTOMATIC, least_bytes=110_000))
     assert not is_due(at(context, 30))
 
 
 def test_nothing_is_due_right_after_a_gc(
     manager: CheckpointManager, context: Context, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from casnap.engine import gc
+    from casnap.engine import gc_terms
 
-    monkeypatch.setattr(gc, "AUTOMATIC", dataclasses.replace(AUTOMATIC, least_bytes=0, least_share=0.0))
-    monkeypatch.setattr(gc, "GRACE", 0)
+    monkeypatch.setattr(gc_terms, "AUTOMATIC", msgspec.structs.replace(AUTOMATIC, least_bytes=0, least_share=0.0))
+    monkeypatch.setattr(gc_terms, "GRACE", 0)
     manager.delete("c1")
     collect(context)
     manager.delete("c2")
@@ -153,10 +154,10 @@ def test_nothing_is_due_right_after_a_gc(
 def test_it_is_begun_apart_with_the_same_store_and_its_failure_is_nobodys(
     manager: CheckpointManager, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from casnap.engine import gc
+    from casnap.engine import gc_terms
 
     begun: list[tuple[list[str], dict[str, Any]]] = []
-    monkeypatch.setattr(gc, "is_due", lambda _context: True)
+    monkeypatch.setattr(gc_terms, "is_due", lambda _context: True)
     monkeypatch.setattr(subprocess, "Popen", lambda words, **how: begun.append((words, how)))
     settings = load_settings()
     assert free_space_if_due(settings, context)
@@ -178,7 +179,7 @@ def test_it_is_begun_apart_with_the_same_store_and_its_failure_is_nobodys(
 def test_the_process_that_is_begun_ends_by_itself_and_frees_nothing_early(
     manager: CheckpointManager, context: Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from casnap.engine import gc
+    from casnap.engine import gc_terms
 
     started: list[Any] = []
     real = subprocess.Popen
@@ -187,7 +188,7 @@ def test_the_process_that_is_begun_ends_by_itself_and_frees_nothing_early(
         started.append(real(*words, **how))
         return started[-1]
 
-    monkeypatch.setattr(gc, "is_due", lambda _context: True)
+    monkeypatch.setattr(gc_terms, "is_due", lambda _context: True)
     monkeypatch.setattr(subprocess, "Popen", watched)
     manager.delete("c1")
     manager.create("c4")
