@@ -7,6 +7,7 @@ import os
 import pickle
 import random
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -351,13 +352,13 @@ def resumed_beside(workspace: Path) -> None:
         (workspace.parent / "stop").unlink()
 
 
-def deleted_files(pid: int) -> list[str]:
-    """The files that a process has open and that have no name any more."""
+def deleted_packs(pid: int) -> list[str]:
+    """The packs that a process has open and that have no name any more."""
     found = []
     for descriptor in Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
             found.append(os.readlink(descriptor))
-    return [name for name in found if name.endswith(" (deleted)")]
+    return [name for name in found if name.endswith(".pack (deleted)")]
 
 
 @pytest.mark.parametrize("call", ["list", "create", "restore_to"])
@@ -387,12 +388,14 @@ def test_who_holds_a_store_open_gives_removed_packs_back_with_the_next_call(
             os.read(told[0], 1)
 
     child = forked(holding)
-    assert os.read(ready[0], 1) == b"1"
-    run_here("delete", *(f"c{number}" for number in range(10)), "--yes", "-w", workspace, check=0)
-    run_here("gc", check=0)
-    assert deleted_files(child)  # it could not know yet
-    os.write(told[1], b"1")
-    assert os.read(ready[0], 1) == b"2"
-    assert deleted_files(child) == []
-    os.write(told[1], b"2")
-    assert ended(child) == 0
+    try:
+        assert os.read(ready[0], 1) == b"1"
+        run_here("delete", *(f"c{number}" for number in range(10)), "--yes", "-w", workspace, check=0)
+        run_here("gc", check=0)
+        assert deleted_packs(child)  # it could not know yet
+        os.write(told[1], b"1")
+        assert os.read(ready[0], 1) == b"2"
+        assert deleted_packs(child) == []
+    finally:
+        os.kill(child, signal.SIGKILL)
+        assert ended(child) == -signal.SIGKILL
