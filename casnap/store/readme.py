@@ -45,11 +45,11 @@ for pack in sorted(store.glob("packs/*.pack")):
         here, at, base = at, at + 8, None
         try:
             kind, how, _, form, size, raw, id, back = struct.unpack_from("<4B2I8sQ", data, here + 4)
-            start = here + (72 if form & 3 == 2 else 40)
+            start = here + (72 if form & 2 else 40)
             body = data[start : start + size]
             if kind in (1, 5) and how > 1:  # 2: one chunk, 3: its difference to another, 4: several
                 if how == 3:
-                    other = names[here - back] if form & 3 == 1 else data[here + 40 : here + 48].hex()
+                    other = names[here - back] if form & 1 else data[here + 40 : here + 48].hex()
                     base = zstandard.ZstdCompressionDict((out / other).read_bytes(), 1)
                 body = zstandard.ZstdDecompressor(dict_data=base).decompress(body, raw)
             if kind == 1:

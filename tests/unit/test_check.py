@@ -411,8 +411,7 @@ def test_objects_in_a_group_are_each_looked_at_and_healed(
     assert report, report.findings
     assert len(report.notes) == 2
     flip(store / file, 64 + 60)
-    found = look(store, read_data=True).findings
-    assert {(finding.file, finding.offset) for finding in found} == {(file, 64)}
+    found = look(store, read_data=True).findings  # each at one of its two bad copies
     assert {finding.object: hits(finding) for finding in found} == {
         str(key): {"both": (name,)} for key, name in zip(keys, (b"one", b"two"), strict=True)
     }
