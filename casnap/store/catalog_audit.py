@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.operation import SpaceFreed
 from casnap.store.catalog import Catalog, CatalogLost
 from casnap.store.layout import Layout
 from casnap.store.rows import Place
@@ -114,13 +115,24 @@ def _stored(catalog: Catalog, schema: Schema[Any, Any]) -> Iterator[Any]:
 def _places_differ(found: Inspection, catalog: Catalog, doubtful: frozenset[str]) -> str | None:
     upto = catalog.mark.seq
     expected = sum(1 for _ in found.places.rows(upto))
+    voided = _cut_since(found, upto)
     seen = strange = 0
     query = "SELECT kind, places.id, packs.id, offset, slot FROM places JOIN packs ON packs.number = places.pack"
     for kind, id, pack, offset, slot in catalog.fetch(query):
         if found.places.knows(ObjectKey(ObjectKind(kind), id), Place(pack, offset, slot, 0)):
             seen += 1
-        elif pack not in doubtful:
+        elif pack not in doubtful and offset < voided.get(pack, offset + 1):
             strange += 1
     if strange:
         return f"{strange} of its places of objects are not in the packs"
     return None if seen == expected else f"it knows {seen} of {expected} places of objects"
+
+
+def _cut_since(found: Inspection, upto: int) -> dict[str, int]:
+    """What lines that a catalog has not seen left of packs: it still knows what was behind that, and rightly so."""
+    lengths: dict[str, int] = {}
+    for line in found.log.lines[upto:]:
+        if isinstance(line.operation, SpaceFreed):
+            for cut in line.operation.cuts:
+                lengths[cut.pack] = min(cut.length, lengths.get(cut.pack, cut.length))
+    return lengths

@@ -16,6 +16,7 @@ from casnap.codec.lines import encode_line
 from casnap.codec.packs import IndexEntry, encode_index_record, encode_pack_header
 from casnap.codec.records import Encoding, RecordKind, encode_group, encode_record
 from casnap.engine.checking.check import check
+from casnap.engine.gc import collect
 from casnap.errors import TooNew
 from casnap.model.check import CheckReport, Fault, Finding
 from casnap.model.clock import Silent
@@ -435,3 +436,18 @@ def test_a_delta_goes_with_its_base_and_is_healed_in_full(
     found = only(look(store, read_data=True))
     assert (found.object, hits(found)) == (f"chunk {key.hex()}", {"both": (b"two",)})
     require_mended(store, workspace, 1)
+
+
+def test_a_catalog_that_has_not_seen_a_gc_knows_nothing_wrong(
+    two_files: tuple[bytes, bytes], workspace: Path, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with CheckpointManager(workspace) as manager:
+        for number in range(70):  # so many that the catalog has seen most of them
+            (workspace / "changing").write_bytes(noise(number, 3000))
+            manager.create()
+        manager.clean(3)
+        monkeypatch.setattr("casnap.store.follower.Follower.flush", lambda self: None)
+        context, _ = manager._find()
+        assert collect(context).rewritten == 1
+    report = look(store, read_data=True)
+    assert report, report.findings
