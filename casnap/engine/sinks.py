@@ -37,6 +37,14 @@ class MemorySink:
         self._stored |= stored
         return known | stored
 
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those that the store holds with all that they build on, or that were put."""
+        wanted = set(keys)
+        known = {key for key in wanted if key in self._objects or key in self._counted}
+        parts = self.store.parts
+        places = parts.state.places(wanted - known)
+        return known | {key for key, found in places.items() if parts.reader.stands(key, found)}
+
     def read(self, key: ObjectKey) -> bytes:
         """An object that was put, else the store's."""
         data = self._objects.get(key)

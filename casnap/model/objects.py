@@ -30,3 +30,6 @@ class ObjectSink(Protocol):
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there already."""
+
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` that are there with all that they build on."""

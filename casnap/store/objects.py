@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
-from casnap.codec.records import MAX_DEPTH, Encoding, RecordKind, decode_payload, identify, split_group
+from casnap.codec.records import MAX_DEPTH, Encoding, RecordHeader, RecordKind, decode_payload, identify, split_group
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackRange
@@ -68,6 +68,28 @@ class ObjectReader:
         """Whether the checksums of the object's record there, and of all that it builds on, are right."""
         return self._is_sound(key.kind, key.id, place, MAX_DEPTH + 1)
 
+    def stands(self, key: ObjectKey, places: Sequence[Place]) -> bool:
+        """Whether one of these places has the object's record, and all that it builds on is there too.
+
+        Headers alone are looked at. A gc leaves what nobody needs in packs that are mostly needed, also where the base
+        of such an object was in one that is gone.
+        """
+        return any(self._stands(key.kind, place, MAX_DEPTH + 1) for place in places)
+
+    def _stands(self, kind: int, place: Place, below: int) -> bool:
+        try:
+            header = self.files.header(place.pack, place.offset)
+        except (Damage, TooNew):
+            return False
+        if place.slot != NO_SLOT:
+            return header.kind is RecordKind.GROUP
+        if int(header.kind) != kind or header.depth >= below:
+            return False
+        if header.encoding is not Encoding.DELTA:
+            return True
+        bases = self._base_places(place.pack, place.offset, header)
+        return any(self._stands(kind, base, header.depth) for base in bases)
+
     def _is_sound(self, kind: ObjectKind, id: bytes, place: Place, below: int) -> bool:
         try:
             record = self.files.record(place.pack, place.offset)
@@ -80,7 +102,7 @@ class ObjectReader:
             return False
         if header.encoding is not Encoding.DELTA:
             return True
-        bases = self._base_places(place.pack, record)
+        bases = self._base_places(place.pack, record.offset, record.header)
         return any(self._is_sound(kind, header.base_id, base, header.depth) for base in bases)  # one good one will do
 
     def entries(self, pack: str, record: Record) -> list[IndexEntry]:
@@ -160,7 +182,7 @@ class ObjectReader:
         """
         header = record.header
         cause: Damage | TooNew = Damage(f"cannot read pack {pack}: the delta at {record.offset} has no base")
-        for place in self._base_places(pack, record):
+        for place in self._base_places(pack, record.offset, record.header):
             try:
                 base = self.files.record(place.pack, place.offset)
                 if base.header.depth >= header.depth:
@@ -173,10 +195,9 @@ class ObjectReader:
                 return Base(place, key, raw)
         raise cause
 
-    def _base_places(self, pack: str, record: Record) -> Sequence[Place]:
-        header = record.header
+    def _base_places(self, pack: str, offset: int, header: RecordHeader) -> Sequence[Place]:
         if header.base_distance:
-            offset = record.offset - header.base_distance
+            offset -= header.base_distance
             return (Place(pack, offset, NO_SLOT, 0),) if offset > 0 else ()
         return self._find_places(ObjectKey(ObjectKind(header.kind), header.base_id))
 

@@ -94,6 +94,13 @@ class WriteSession:
         self._absent |= wanted - mine - stored
         return mine | stored
 
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Those of ``keys`` that are there with all that they build on, or that this session has taken."""
+        wanted = set(keys)
+        mine = wanted & self._own.keys()
+        places = self._state.places(wanted - mine)
+        return mine | {key for key, found in places.items() if self._reader.stands(key, found)}
+
     def read(self, key: ObjectKey) -> bytes:
         """The object's bytes, checked against its name.
 
@@ -134,9 +141,9 @@ class WriteSession:
         if self._state.upkeep.collected <= self._since:
             return
         try:
-            if len(self.present(self._differences.bases)) < len(self._differences.bases):
+            if len(self.standing(self._differences.bases)) < len(self._differences.bases):
                 raise Damage("a base is gone")
-            reach(self, self._checkpoints, _Missing(self.present).mark)
+            reach(self, self._checkpoints, _Missing(self.standing).mark)
         except Damage as damage:
             raise Swept("cannot commit: a gc took away what this builds on", hint="try again") from damage
 

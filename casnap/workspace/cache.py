@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from msgspec import Struct
 
-from casnap.model.tree import AnyEntry, Directory, File, Listing, OmitReason, Omitted
+from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason, Omitted
 from casnap.workspace.signature import Signature
 
 Guards = tuple[tuple[bytes, Signature], ...]
@@ -92,7 +92,7 @@ def traits_of(listing: Listing, signatures: tuple[Signature | None, ...]) -> int
             found |= Trait.OMITS
             if entry.reason in _ASKED_AGAIN:
                 found |= Trait.UNPROVABLE
-        elif isinstance(entry, File) and signature is not None and signature.nlink > 1:
+        elif not isinstance(entry, Directory) and signature is not None and signature.nlink > 1:
             found |= Trait.LINKS
     return found
 

@@ -30,7 +30,7 @@ def unconfirmed(found: Mapping[bytes, FoundDirectory], sink: ObjectSink, source:
     entries = ((directory, entry) for directory in found.values() for entry in directory.entries.values())
     claims = [(directory, entry) for directory, entry in entries if type(entry) is File]
     for batch in _batches(claim for claim in claims if not claim[1].chunk_list):
-        present = sink.present({ObjectKey(ObjectKind.CHUNK, file.content) for _, file in batch})
+        present = sink.standing({ObjectKey(ObjectKind.CHUNK, file.content) for _, file in batch})
         missing += [claim for claim in batch if ObjectKey(ObjectKind.CHUNK, claim[1].content) not in present]
     missing += [claim for claim in claims if claim[1].chunk_list and not _has_chunks(claim[1], sink, source)]
     for directory, file in missing:
@@ -44,7 +44,7 @@ def _has_chunks(file: File, sink: ObjectSink, source: ObjectSource | None) -> bo
     try:
         for batch in _batches(iterate_chunk_list(source, file.chunk_list, file.size)):
             keys = {ObjectKey(ObjectKind.CHUNK, chunk) for _, chunk in batch}
-            if sink.present(keys) != keys:
+            if sink.standing(keys) != keys:
                 return False
     except Damage:
         return False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -166,9 +165,10 @@ class ProvenDirectory(FoundDirectory):
                 if isinstance(entry, Omitted):
                     self.findings.omitted[join(self.path, entry.name)] = OmitReason(entry.reason)
         if traits & Trait.LINKS:
-            for name, signature in self.signatures.items():
-                if signature.nlink > 1 and not stat.S_ISDIR(signature.mode):
-                    self.findings.linked.add(join(self.path, name))
+            pairs = zip(self._cached.listing, self._cached.signatures, strict=True)
+            for entry, signature in pairs:
+                if signature is not None and signature.nlink > 1:  # of captured ones that are no directories
+                    self.findings.linked.add(join(self.path, entry.name))
 
     @property
     def is_whole(self) -> bool:

@@ -83,6 +83,9 @@ class MemoryStore:
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         return {key for key in keys if key in self.objects}
 
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        return self.present(keys)
+
     def read(self, key: ObjectKey) -> bytes:
         try:
             return self.objects[key]

@@ -16,7 +16,7 @@ from casnap import CheckpointManager, Damage, StorageFailed
 from casnap.fs import placing
 from casnap.model.objects import ObjectSource
 from casnap.model.tree import File
-from casnap.store.state import State
+from casnap.store.session import WriteSession
 from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
 from casnap.workspace.switching import Switch
@@ -237,7 +237,7 @@ def test_what_only_a_deleted_checkpoint_held_is_looked_up_and_read_again(
     (workspace / "f").write_text("one")
     manager.create("one")
     reads: list[int] = []
-    read, present = Reader.read, State.present
+    read, standing = Reader.read, WriteSession.standing
     monkeypatch.setattr(Reader, "read", lambda self, *args: reads.append(1) or read(self, *args))
     manager.create("two")
     assert reads == []
@@ -245,10 +245,10 @@ def test_what_only_a_deleted_checkpoint_held_is_looked_up_and_read_again(
     manager.create("three")
     assert reads == []  # looked up, and there
     manager.delete("three")
-    monkeypatch.setattr(State, "present", lambda self, keys: set())  # as if gc had freed it
+    monkeypatch.setattr(WriteSession, "standing", lambda self, keys: set())  # as if gc had freed it
     manager.create("four")
     assert reads == [1]
-    monkeypatch.setattr(State, "present", present)
+    monkeypatch.setattr(WriteSession, "standing", standing)
     assert manager.verify("four")
 
 

@@ -109,6 +109,10 @@ class _Writer:
         """All that nobody wants: it need not be read for this."""
         return {key for key in keys if key not in self.wanted or key in self._healed}
 
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Here the same: what is damaged is asked for by name."""
+        return self.present(keys)
+
 
 class _Listing:
     """A sink that keeps trees and chunk lists in memory, and no chunk."""
@@ -124,6 +128,10 @@ class _Listing:
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those that were put."""
         return {key for key in keys if key in self.objects}
+
+    def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
+        """Here the same: what is damaged is asked for by name."""
+        return self.present(keys)
 
 
 def _repaired(context: Context, healed: int) -> Callable[[State, Commit], AnyOperation]:
