@@ -483,3 +483,23 @@ def test_a_base_that_a_gc_took_before_the_commit_is_done_without(
     assert commits == [0, 1]
     with CheckpointManager(workspace) as fresh:
         assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))
+
+
+def test_a_difference_whose_base_a_gc_took_is_not_relied_on(
+    manager: CheckpointManager, workspace: Path, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "PACK_SIZE", 130_000)
+    (workspace / "f").write_bytes(noise("f", 140_000))
+    manager.create("one")
+    (workspace / "f").write_bytes(noise("f", 140_000)[:-9] + b"a new end")
+    manager.create("two")  # a difference, in another pack
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "g").write_bytes(noise("g", 125_000))
+    with CheckpointManager(other) as beside:
+        beside.create()
+    manager.delete("first", "one", "two")
+    collect(context)
+    manager.create("three")  # nothing has changed
+    with CheckpointManager(workspace) as fresh:
+        assert restored(fresh, tmp_path, "three") == dict(snapshot(workspace))
