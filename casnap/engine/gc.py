@@ -29,7 +29,7 @@ def collect(context: Context, terms: Terms = ASKED_FOR, *, dry_run: bool = False
     Raises:
         Busy: another gc is running.
         Damage: something that is needed cannot be read; nothing was freed.
-        Refused: the store uses what this version does not know.
+        TooNew: the store uses what this version does not know.
     """
     if dry_run:
         return _Run(context, terms, dry=True).report()
@@ -192,10 +192,15 @@ class _Run:
                 packs=ranges,
             )
 
-        with contextlib.suppress(_NothingToSay):
+        try:
             self.store.commit(build, packs=ranges)
-            self._note(named)
-            self.collection.carry_out(told)
+        except _NothingToSay:
+            return ()
+        except BaseException:  # a signal comes when the line is written: what it names must not be taken away again
+            self.collection.leave_copies()
+            raise
+        self._note(named)
+        self.collection.carry_out(told)
         return tuple(told)
 
     def _note(self, rows: Iterable[CheckpointRow]) -> None:

@@ -166,6 +166,11 @@ class Collection:
         for cut in cuts:
             self._cut(self._held[cut.pack], cut)
 
+    def leave_copies(self) -> None:
+        """It is not certain whether what was copied is committed: it stays, and a sweep takes what is not."""
+        self.compaction.leave()
+        self._arrivals = []
+
     def release(self) -> None:
         """Let go of all packs that are held, and cut off what was copied and not committed."""
         self.compaction.abandon()

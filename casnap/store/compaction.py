@@ -71,6 +71,10 @@ class Compaction:
         self.written += sum(writer.end for writer in self._writers())
         self._close()
 
+    def leave(self) -> None:
+        """Let go of the packs that are being written, as they are."""
+        self._close()
+
     def abandon(self) -> None:
         """Take away what was not committed."""
         for writer in self._writers():

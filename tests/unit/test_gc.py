@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import signal
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from casnap.model.report import WorkspaceInfo
 from casnap.settings import load_settings, open_context
 from casnap.store import follower, packs
 from casnap.store.collection import Collection
+from casnap.store.oplog import Oplog
 from casnap.store.space import Space
 from support.oracle import snapshot
 from support.stores import Ticking, noise
@@ -503,3 +505,34 @@ def test_a_difference_whose_base_a_gc_took_is_not_relied_on(
     manager.create("three")  # nothing has changed
     with CheckpointManager(workspace) as fresh:
         assert restored(fresh, tmp_path, "three") == dict(snapshot(workspace))
+
+
+@pytest.mark.parametrize("line", [1, 2])
+def test_a_signal_while_a_line_is_written_takes_nothing_away_that_the_line_names(
+    manager: CheckpointManager,
+    workspace: Path,
+    context: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: int,
+) -> None:
+    make(manager, workspace, "c2", "c3", size=50_000)
+    manager.delete("c2")
+    append, written = Oplog.append, []
+
+    def interrupted(self: Oplog, data: bytes) -> tuple[int, int]:
+        written.append(data)
+        if len(written) == line:
+            os.kill(os.getpid(), signal.SIGINT)  # waits until the line is written
+        return append(self, data)
+
+    monkeypatch.setattr(Oplog, "append", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        collect(context)
+    monkeypatch.undo()
+    with CheckpointManager(workspace) as fresh:
+        assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))
+        opened, _ = fresh._find()
+        collect(opened)
+        fresh.restore_to(tmp_path / "after", "first")
+    assert (tmp_path / "after" / "first").read_bytes() == noise("first", 5000)
