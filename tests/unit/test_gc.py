@@ -526,10 +526,9 @@ def test_a_signal_while_a_line_is_written_takes_nothing_away_that_the_line_names
             os.kill(os.getpid(), signal.SIGINT)  # waits until the line is written
         return append(self, data)
 
-    monkeypatch.setattr(Oplog, "append", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Oplog, "append", interrupted)
         collect(context)
-    monkeypatch.undo()
     with CheckpointManager(workspace) as fresh:
         assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))
         opened, _ = fresh._find()
