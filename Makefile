@@ -50,7 +50,7 @@ floors: $(READY) ## check which room may import, write and read what
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/pytest -q tests/meta/test_floors.py
 
-test: $(READY) ## run the tests, but those that kill, copy big trees or install
+test: $(READY) ## run the tests, but those that kill, copy big trees, install, or try a fault in every place
 	$(BIN)/pytest -n auto --dist loadfile -m "not slow"
 
 slow: $(READY) ## run the tests that make test leaves out

@@ -6,16 +6,16 @@ their own patterns leave out, and what TOML files exclude: to know that a reader
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from casnap.model.paths import ROOT, escape, join, split, unescape
+from casnap.model.paths import ROOT, escape, join, unescape
 from casnap.model.policy import Selection, Sensitive
-from casnap.model.tree import File
+from casnap.model.tree import AnyEntry, File
 from casnap.workspace.found import FoundDirectory
-from casnap.workspace.rules import CASNAP_FILE
+from casnap.workspace.rules import CASNAP_FILE, Texts
 from casnap.workspace.toml_excludes import TOML_FILES
 
 MAX_RECORDED = 16 << 10
@@ -32,8 +32,10 @@ class RecordedRules(Struct, frozen=True):
     texts: Mapping[bytes, bytes | None] = {}
 
 
-def recorded_rules(found: Mapping[bytes, FoundDirectory]) -> tuple[str, ...]:
-    """The rules that a scan went by, as a checkpoint records them."""
+def recorded_rules(
+    found: Mapping[bytes, FoundDirectory], entry_at: Callable[[bytes], AnyEntry | None]
+) -> tuple[str, ...]:
+    """The rules that a scan went by, as a checkpoint records them. ``entry_at`` gives what it took at a path."""
     selection = found[ROOT].rules.selection
     lines = [f"exclude {escape(line)}" for line in selection.exclude.split(b"\n") if line]
     if selection.use_gitignore:
@@ -48,20 +50,19 @@ def recorded_rules(found: Mapping[bytes, FoundDirectory]) -> tuple[str, ...]:
         lines.append(f"sensitive {selection.sensitive}")
         lines += [f"sensitive-name {escape(_bytes(pattern))}" for pattern in selection.sensitive_patterns]
     for path in sorted(found):
-        lines += _files(path, found)
+        lines += _files(path, found[path].texts, entry_at)
     return tuple(lines)
 
 
-def _files(path: bytes, found: Mapping[bytes, FoundDirectory]) -> Iterator[str]:
-    for name, text in sorted(found[path].texts.items()):
-        directory, base = split(join(path, name))
-        holder = found.get(directory)
-        if holder is not None and isinstance(holder.entries.get(base), File) and join(path, name) not in TOML_FILES:
+def _files(directory: bytes, texts: Texts, entry_at: Callable[[bytes], AnyEntry | None]) -> Iterator[str]:
+    for name, text in sorted(texts.items()):
+        path = join(directory, name)
+        if isinstance(entry_at(path), File) and path not in TOML_FILES:
             continue
         if text is None or len(text) > MAX_RECORDED:
-            yield f"unread {escape(join(path, name))}"
+            yield f"unread {escape(path)}"
         else:
-            yield f"file {escape(join(path, name))}\t{escape(text)}"
+            yield f"file {escape(path)}\t{escape(text)}"
 
 
 def parse_rules(lines: Iterable[str]) -> RecordedRules:

@@ -201,7 +201,7 @@ def _put_together(
         problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
         skipped=sorted(findings.omitted.items()),
         leftovers=sorted(findings.leftovers),
-        rules=recorded_rules(walk.found),
+        rules=recorded_rules(walk.found, walk.entry),
         unsure=frozenset(path for path, found in walk.found.items() if None in found.texts.values()),
         remarks=walk.found[ROOT].remarks,
         borders=borders,

@@ -9,7 +9,7 @@ from casnap.errors import CasnapError, Damage
 from casnap.fs.directories import Directories
 from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, ancestors, is_within, join, split
-from casnap.model.tree import OmitReason
+from casnap.model.tree import AnyEntry, OmitReason
 from casnap.workspace.cache import CachedDirectory, StatCache, Trait
 from casnap.workspace.cache_file import CacheFile
 from casnap.workspace.found import FoundDirectory, ReadJob
@@ -97,9 +97,18 @@ class Walk:
         return counted
 
     def cached(self, path: bytes) -> CachedDirectory:
-        """A directory that was passed over."""
+        """A directory that was passed over, or is below one that was."""
         assert self._cache is not None
         return self._cache.directories[path]
+
+    def entry(self, path: bytes) -> AnyEntry | None:
+        """What was found at a path below the root."""
+        directory, name = split(path)
+        if (found := self.found.get(directory)) is not None:
+            return found.entries.get(name)
+        if self.passed.keys().isdisjoint((directory, *ancestors(directory))):
+            return None
+        return next((entry for entry in self.cached(directory).listing if entry.name == name), None)
 
     def note_unprovable(self) -> None:
         """What something is wrong with is looked at again the next time."""

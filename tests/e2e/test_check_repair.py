@@ -106,6 +106,7 @@ def spoil(log: Path, number: int) -> None:
     log.write_bytes(b"".join(lines))
 
 
+@pytest.mark.slow
 def test_any_line_that_is_damaged_is_brought_back_from_the_catalog(history: History, tmp_path: Path) -> None:
     before = history.answers()
     (log,) = segments(history.store)
@@ -126,6 +127,7 @@ def test_any_line_that_is_damaged_is_brought_back_from_the_catalog(history: Hist
         shutil.copytree(kept, history.store)
 
 
+@pytest.mark.slow
 def test_a_line_with_one_wrong_byte_is_put_right_without_any_catalog(history: History, tmp_path: Path) -> None:
     before = history.answers()
     kept = tmp_path / "kept"
@@ -272,6 +274,7 @@ def test_what_a_readable_line_deleted_does_not_come_back(history: History) -> No
     assert gone not in {record["id"] for record in listed}
 
 
+@pytest.mark.slow
 def test_a_kill_during_the_swap_of_logs_leaves_the_old_one_or_the_new_one(
     history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -327,6 +330,7 @@ def records(store: Path) -> list[tuple[str, Path, int, bool]]:
     return found
 
 
+@pytest.mark.slow
 def test_whatever_record_is_damaged_is_healed_where_the_workspace_has_it_and_named_where_not(
     tmp_path: Path, home: Path
 ) -> None:

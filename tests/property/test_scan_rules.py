@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from casnap.model.policy import Selection
@@ -61,7 +61,8 @@ def perform(root: Path, act: tuple[Any, ...]) -> None:
             shutil.rmtree(place)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=60, deadline=None)
+@example([("rules", "", ".git/info/exclude", "*.log\n"), ("choose", Selection(use_gitignore=True))])
 @given(st.lists(ACTS, min_size=6, max_size=30))
 def test_what_rules_leave_out_is_the_same_with_and_without_a_cache(acts: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as above:

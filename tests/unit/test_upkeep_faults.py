@@ -76,6 +76,7 @@ def works_again(workspace: Path, trees: Trees, scratch: Path, store: Path, verb:
     require_exact(workspace, trees, scratch)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("forever", [False, True], ids=["once", "from-then-on"])
 @pytest.mark.parametrize("call", ["pwrite", "ftruncate", "unlink", "fdatasync"])
 @pytest.mark.parametrize("verb", sorted(VERBS))
