@@ -62,7 +62,14 @@ def perform(root: Path, act: tuple[Any, ...]) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@example([("rules", "", ".git/info/exclude", "*.log\n"), ("choose", Selection(use_gitignore=True))])
+@example(
+    [
+        ("rules", "", ".git/info/exclude", "*.log\n"),
+        ("choose", Selection(use_gitignore=True)),
+        ("scan",),
+        ("write", "", "f", 1, 3),
+    ]
+)
 @given(st.lists(ACTS, min_size=6, max_size=30))
 def test_what_rules_leave_out_is_the_same_with_and_without_a_cache(acts: list[tuple[Any, ...]]) -> None:
     with tempfile.TemporaryDirectory() as above:
