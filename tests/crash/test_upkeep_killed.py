@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import random
 import shutil
@@ -207,3 +208,42 @@ def test_case_085_upkeep_that_is_killed_at_any_moment_converges(
         run_here("check", "--read-data", check=0)
         shutil.rmtree(store)
     assert killed
+
+
+def test_case_037_what_killed_first_checkpoints_left_becomes_part_of_one_or_goes(
+    place: Path, workspace: Path, small_packs: None
+) -> None:
+    size = 100 * 400_000
+    for number in range(100):
+        (workspace / f"f{number}").write_bytes(noise(number, 400_000))
+    store = place / "store"
+    run_here("init", "-w", workspace, check=0)
+    for number in range(20):
+        kill_when_written(random.Random(number).randrange(600_000), store, "checkpoint", "-w", workspace)
+    assert not newest(workspace)
+    live = store / "cache" / f"live.stat.{'cd' * 4}.tmp"
+    with live.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # as one who writes it now
+        run_here("checkpoint", "-w", workspace, "whole", check=0)
+        assert sum(stored(store).values()) <= 1.2 * size
+        run_here("gc", check=0)
+        assert live.exists()
+    run_here("gc", check=0)
+    require_tidy(store)
+    assert sum(stored(store).values()) <= 1.2 * size
+    require_exact(workspace, dict.fromkeys(newest(workspace), snapshot(workspace)), place / "scratch")
+
+
+def kill_when_written(size: int, store: Path, *args: str | Path) -> None:
+    """Run a command until it has added more than ``size`` bytes to packs, and kill it then."""
+    before = sum(stored(store).values())
+    with start_small(PACK, *args) as child:
+        while sum(stored(store).values()) <= before + size:
+            assert child.poll() is None, "it ended before it was killed"
+            time.sleep(0.0005)
+        child.kill()
+
+
+def newest(workspace: Path) -> list[str]:
+    with CheckpointManager(workspace) as manager:
+        return [checkpoint.id for checkpoint in manager.list(safety=True)]

@@ -487,24 +487,59 @@ def test_a_base_that_a_gc_took_before_the_commit_is_done_without(
         assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))
 
 
-def test_a_difference_whose_base_a_gc_took_is_not_relied_on(
+@pytest.fixture
+def dying_base(
     manager: CheckpointManager, workspace: Path, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Two deleted checkpoints: the file of the second is a difference, in a pack that stays when its base goes."""
     monkeypatch.setattr(packs, "PACK_SIZE", 130_000)
     (workspace / "f").write_bytes(noise("f", 140_000))
     manager.create("one")
     (workspace / "f").write_bytes(noise("f", 140_000)[:-9] + b"a new end")
-    manager.create("two")  # a difference, in another pack
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "g").write_bytes(noise("g", 125_000))
-    with CheckpointManager(other) as beside:
-        beside.create()
+    manager.create("two")
+    beside = tmp_path / "beside"
+    beside.mkdir()
+    (beside / "g").write_bytes(noise("g", 125_000))
+    with CheckpointManager(beside) as second:
+        second.create()
     manager.delete("first", "one", "two")
+
+
+@pytest.mark.usefixtures("dying_base")
+def test_a_difference_whose_base_a_gc_took_is_not_relied_on(
+    manager: CheckpointManager, workspace: Path, context: Context, tmp_path: Path
+) -> None:
     collect(context)
     manager.create("three")  # nothing has changed
     with CheckpointManager(workspace) as fresh:
         assert restored(fresh, tmp_path, "three") == dict(snapshot(workspace))
+
+
+@pytest.mark.usefixtures("dying_base")
+@pytest.mark.parametrize("elsewhere", [False, True], ids=["where nothing has changed", "in another workspace"])
+def test_a_difference_that_was_found_whole_and_then_lost_its_base_to_a_gc_is_written_anew(
+    workspace: Path, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: bool
+) -> None:
+    place = workspace
+    if elsewhere:
+        place = tmp_path / "elsewhere"
+        place.mkdir()
+        shutil.copy(workspace / "f", place)
+    commits: list[int] = []
+    commit = checkpoint_engine._commit
+
+    def after_a_gc(*arguments: Any) -> Any:
+        commits.append(len(commits))
+        if len(commits) == 1:
+            assert len(collect(context, EVERYTHING).checkpoints) == 3
+        return commit(*arguments)
+
+    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    with CheckpointManager(place) as manager:
+        manager.create("three")
+    assert commits == [0, 1]
+    with CheckpointManager(place) as fresh:
+        assert restored(fresh, tmp_path, "three") == dict(snapshot(place))
 
 
 @pytest.mark.parametrize("line", [1, 2])
