@@ -262,16 +262,16 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
         reserve = context.policy.reserve(size)
         if free - total < reserve:
             raise StorageFailed(
-                f"cannot checkpoint: {total} bytes are to be read, and {reserve} of the {free} bytes free on the "
-                f"store's disk must stay free",
+                f"cannot checkpoint: {total} bytes are to be read, and {reserve} of the {free} bytes free on "
+                f"{context.store.space.disk} must stay free",
                 code="min-free",
                 hint="free some space on that disk, or set CASNAP_MIN_FREE lower",
                 details={"to_read": total, "free": free, "min_free": reserve},
             )
         if half and total > free // 2:
             raise StorageFailed(
-                f"cannot checkpoint: {total} bytes are to be read, more than half of the {free} bytes free on the "
-                f"store's disk",
+                f"cannot checkpoint: {total} bytes are to be read, more than half of the {free} bytes free on "
+                f"{context.store.space.disk}",
                 code="half-free",
                 hint="say casnap checkpoint --yes to go on",
                 details={"to_read": total, "free": free},

@@ -163,7 +163,7 @@ class _Run:
             if not cut.length:
                 self.rewritten += 1
                 return
-        self.notes.append("not all packs were rewritten: the store's disk has no room for a copy of a single record")
+        self.notes.append("not all packs were rewritten: the disk has no room for a copy of a single record")
 
     def _commit(self, cuts: Sequence[PackCut]) -> tuple[PackCut, ...]:
         """Say in a line which checkpoints and packs go, and let the packs go; those that went."""

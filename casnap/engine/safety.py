@@ -169,8 +169,8 @@ def _require_space(context: Context, new_bytes: int, plan: Plan) -> None:
     files = [(change.old.size, change.path) for change in plan.changes if isinstance(change.old, File)]
     biggest = ", ".join(f"{escape(path)} ({bytes_} bytes)" for bytes_, path in sorted(files, reverse=True)[:BIGGEST])
     raise StorageFailed(
-        f"cannot keep what is there now: {new_bytes} new bytes, and {reserve} of the {free} bytes free on the store's "
-        f"disk must stay free; the biggest are {biggest}",
+        f"cannot keep what is there now: {new_bytes} new bytes, and {reserve} of the {free} bytes free on "
+        f"{context.store.space.disk} must stay free; the biggest are {biggest}",
         code="min-free",
         hint="free some space on that disk, or give up the way back with --no-safety",
         details={"new_bytes": new_bytes, "free": free, "min_free": reserve},

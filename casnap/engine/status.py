@@ -56,7 +56,7 @@ def _unprotected(context: Context, row: WorkspaceRow) -> str:
         return "the store cannot be written"
     free, size = context.store.space.free()
     if free < context.policy.reserve(size):
-        return "the store's disk is too full for a new checkpoint"
+        return f"{context.store.space.disk} is too full for a new checkpoint"
     return ""
 
 

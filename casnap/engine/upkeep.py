@@ -36,7 +36,10 @@ def _warnings(context: Context, checkpoints: int, dead: int, now: int) -> Iterat
     free, size = context.store.space.free()
     if free < context.policy.reserve(size):
         kept = context.policy.reserve(size)
-        yield f"only {free} bytes are free on the store's disk, and {kept} must stay free: delete some, then casnap gc"
+        yield (
+            f"only {free} bytes are free on {context.store.space.disk}, and {kept} must stay free: "
+            f"delete some checkpoints, then casnap gc"
+        )
     total = sum(row.length for row in state.packs())
     if dead > AUTOMATIC.least_bytes and dead > AUTOMATIC.least_share * total:
         yield f"deleted checkpoints take up to {dead} of {total} bytes: give them back with casnap gc"

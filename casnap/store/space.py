@@ -7,6 +7,7 @@ from pathlib import Path
 
 from casnap.errors import CasnapError
 from casnap.fs.appending import Owner, has_room, make_file, remove
+from casnap.model.paths import escape
 from casnap.store import media
 from casnap.store.layout import Layout
 
@@ -34,6 +35,11 @@ class Space:
     def path(self) -> Path:
         """The store."""
         return self._layout.root
+
+    @property
+    def disk(self) -> str:
+        """What to call it: nobody need know which of their disks that is."""
+        return f"the disk of the store at {escape(bytes(self.path))}"
 
     def free(self) -> tuple[int, int]:
         """Bytes that an unprivileged user may still write to the disk, and the disk's size."""

@@ -50,7 +50,7 @@ def _section(name: str, parameters: list[click.Parameter]) -> str:
     arguments = [_argument(one) for one in parameters if isinstance(one, click.Argument)]
     aliases = [f"`{alias}`" for alias, verb in ALIASES.items() if verb == name]
     also = f"\n\nAlso called {', '.join(aliases)}." if aliases else ""
-    options = [one for one in parameters if isinstance(one, click.Option)]
+    options = [one for one in parameters if isinstance(one, click.Option) and not one.hidden]
     table = "\n\n" + _table(options) if options else ""
     return f"### `{' '.join(['casnap', name, *arguments])}`\n\n{VERBS[name]}{also}{table}"
 

@@ -263,8 +263,9 @@ def test_full_disk_in_the_middle_of_a_line_leaves_no_torn_line(tmp_path: Path, m
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "pwrite", half)
-        with pytest.raises(StorageFailed, match="No space left"):
+        with pytest.raises(StorageFailed, match="No space left") as failed:
             commit_chunks(store, noise(1))
+    assert "casnap gc" in str(failed.value.hint)
     assert segments(path)[0].read_bytes() == log
     commit_chunks(store, noise(1), name="retry")
     assert _names(open_store(path)) == ["retry"]

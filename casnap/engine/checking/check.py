@@ -214,7 +214,7 @@ def _superseded_records(surveyed: PackSurvey, reach: Reach) -> Iterator[Finding]
     for account in surveyed.accounts.values():
         for fault in account.faults:
             if fault.lost and not any(key in reach.lost for key in fault.keys):
-                message = f"{fault.cause}; nothing is lost: it is elsewhere too, or not needed, and gc takes it away"
+                message = f"{fault.cause}; nothing is lost: it is elsewhere too, or no checkpoint needs it"
                 file, named = f"packs/{account.pack}.pack", str(fault.keys[0])
                 yield Finding(Fault.RECORD, message, False, file, fault.offset, named)
 

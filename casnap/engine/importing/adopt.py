@@ -170,10 +170,11 @@ class _Import:
     def _require_room(self, new_bytes: int) -> None:
         if self._fits(new_bytes):
             return
-        free, size = self._context.store.space.free()
+        space = self._context.store.space
+        free, size = space.free()
         reserve = self._context.policy.reserve(size)
         raise StorageFailed(
-            f"cannot import: {new_bytes} bytes are new, and {reserve} of the {free} bytes free on the store's disk "
+            f"cannot import: {new_bytes} bytes are new, and {reserve} of the {free} bytes free on {space.disk} "
             f"must stay free",
             code="min-free",
             hint="free some space on that disk, and import again: it goes on where it stopped",
