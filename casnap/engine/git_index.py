@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _HEADER = struct.Struct(">4sII")
 _STAT = struct.Struct(">10I")
@@ -13,8 +14,7 @@ _SKIP_WORKTREE = 0x4000
 _ALIGNMENT = 8
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
+class IndexEntry(Struct, frozen=True):
     """A path that git tracks: what is staged, and the time of the file then. ``merging``: there are several."""
 
     path: bytes

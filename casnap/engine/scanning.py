@@ -6,9 +6,10 @@ import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
+
+from msgspec import Struct
 
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context
@@ -31,8 +32,7 @@ from casnap.workspace.scan import Scan, scan
 from casnap.workspace.signature import Signature
 
 
-@dataclass(frozen=True, slots=True)
-class LiveScan:
+class LiveScan(Struct, frozen=True):
     """A workspace as it was found, and what had to be read for that.
 
     ``news`` says that the saved cache does not hold all of it, ``replaced`` that another directory than the

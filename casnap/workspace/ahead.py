@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.model.paths import ROOT, ancestors, is_within, split
 from casnap.workspace.found import FoundDirectory, ReadJob
@@ -11,8 +12,7 @@ from casnap.workspace.found import FoundDirectory, ReadJob
 _ALMOST_ALL = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class ReadingAhead:
+class ReadingAhead(Struct, frozen=True):
     """How many files must be read, and their bytes in all; of a file with several names one is counted.
 
     ``directory_bytes`` holds, for each directory of the workspace, the bytes of the files right in it.

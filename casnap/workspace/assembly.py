@@ -82,10 +82,10 @@ def _built(
         directory.signature if directory.settled and directory.signature.storable else None,
         listing,
         signatures,
-        _traits(directory, listing, signatures),
-        _guards(directory, listing),
-        directory.context,
-        directory.signature.device,
+        traits=_traits(directory, listing, signatures),
+        guards=_guards(directory, listing),
+        context=directory.context,
+        device=directory.signature.device,
     )
     return (before, False) if before is not None and is_same(now, before) else (now, True)
 

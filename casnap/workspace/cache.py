@@ -7,7 +7,6 @@ belongs to, and an entry without a signature had not settled when it was seen.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -41,7 +40,6 @@ class Trait:
     """It is a git directory."""
 
 
-@dataclass(slots=True)
 class CachedDirectory:
     """One directory as a scan found it.
 
@@ -50,14 +48,28 @@ class CachedDirectory:
     ``context`` stands for the rules that were in force for what is in it. ``device`` is the directory's.
     """
 
-    entry: Directory
-    signature: Signature | None
-    listing: Listing
-    signatures: tuple[Signature | None, ...]
-    traits: int = Trait.NONE
-    guards: Guards = ()
-    context: int = 0
-    device: int = 0
+    __slots__ = ("context", "device", "entry", "guards", "listing", "signature", "signatures", "traits")
+
+    def __init__(
+        self,
+        entry: Directory,
+        signature: Signature | None,
+        listing: Listing,
+        signatures: tuple[Signature | None, ...],
+        *,
+        traits: int,
+        guards: Guards,
+        context: int,
+        device: int,
+    ) -> None:
+        self.entry = entry
+        self.signature = signature
+        self.listing = listing
+        self.signatures = signatures
+        self.traits = traits
+        self.guards = guards
+        self.context = context
+        self.device = device
 
     @property
     def count(self) -> int:
@@ -112,8 +124,7 @@ class Whole(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     entries: int
 
 
-@dataclass(slots=True)
-class StatCache:
+class StatCache(Struct):
     """Directories by path, in the order of a walk, as they were at ``written`` (nanoseconds since the epoch).
 
     ``checkpoint`` is the id of the checkpoint that holds all of it; empty until that has been committed.

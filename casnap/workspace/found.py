@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.paths import ROOT, join, split
@@ -17,14 +18,13 @@ Look = Callable[[bytes], Signature | None]
 """How a path looks now; None where nothing is."""
 
 
-@dataclass(slots=True)
-class Findings:
+class Findings(Struct):
     """What is noted of single paths: ``linked`` ones have further names somewhere, ``leftovers`` are temporary."""
 
-    problems: dict[bytes, str] = field(default_factory=dict)
-    omitted: dict[bytes, OmitReason] = field(default_factory=dict)
-    linked: set[bytes] = field(default_factory=set)
-    leftovers: set[bytes] = field(default_factory=set)
+    problems: dict[bytes, str] = {}
+    omitted: dict[bytes, OmitReason] = {}
+    linked: set[bytes] = set()
+    leftovers: set[bytes] = set()
 
     def drop(self, path: bytes) -> None:
         """Forget all about a path."""
@@ -34,7 +34,6 @@ class Findings:
         self.leftovers.discard(path)
 
 
-@dataclass(slots=True)
 class FoundDirectory:
     """A directory, and what has been found in it.
 
@@ -44,27 +43,68 @@ class FoundDirectory:
     about entries, by their paths in it. ``traits`` is what its entries do not show. ``context`` stands for ``rules``.
     """
 
-    path: bytes
-    own: Directory
-    signature: Signature
-    settled: bool
-    in_git: bool
-    is_git_root: bool
-    known: Known
-    mounts: frozenset[bytes]
-    rules: Rules
-    texts: Texts
-    findings: Findings
-    remarks: tuple[str, ...] = ()
-    entries: dict[bytes, AnyEntry] = field(default_factory=dict)
-    signatures: dict[bytes, Signature] = field(default_factory=dict)
-    unsettled: set[bytes] = field(default_factory=set)
-    pending: list[ReadJob] = field(default_factory=list)
-    subdirectories: list[bytes] = field(default_factory=list)
-    guards: dict[bytes, Signature] = field(default_factory=dict)
-    file_bytes: int = 0
-    traits: int = Trait.NONE
-    context: int = 0
+    __slots__ = (
+        "context",
+        "entries",
+        "file_bytes",
+        "findings",
+        "guards",
+        "in_git",
+        "is_git_root",
+        "known",
+        "mounts",
+        "own",
+        "path",
+        "pending",
+        "remarks",
+        "rules",
+        "settled",
+        "signature",
+        "signatures",
+        "subdirectories",
+        "texts",
+        "traits",
+        "unsettled",
+    )
+
+    def __init__(
+        self,
+        path: bytes,
+        *,
+        own: Directory,
+        signature: Signature,
+        settled: bool,
+        in_git: bool,
+        is_git_root: bool,
+        known: Known,
+        mounts: frozenset[bytes],
+        rules: Rules,
+        texts: Texts,
+        findings: Findings,
+        remarks: tuple[str, ...],
+        context: int,
+    ) -> None:
+        self.path = path
+        self.own = own
+        self.signature = signature
+        self.settled = settled
+        self.in_git = in_git
+        self.is_git_root = is_git_root
+        self.known = known
+        self.mounts = mounts
+        self.rules = rules
+        self.texts = texts
+        self.findings = findings
+        self.remarks = remarks
+        self.entries: dict[bytes, AnyEntry] = {}
+        self.signatures: dict[bytes, Signature] = {}
+        self.unsettled: set[bytes] = set()
+        self.pending: list[ReadJob] = []
+        self.subdirectories: list[bytes] = []
+        self.guards: dict[bytes, Signature] = {}
+        self.file_bytes = 0
+        self.traits: int = Trait.NONE
+        self.context = context
 
     def keep(self, entry: AnyEntry, *, settled: bool) -> None:
         """Record an entry. Unless ``settled``, the next scan will look at it again."""
@@ -248,8 +288,7 @@ def stored_signatures(
     return found
 
 
-@dataclass(slots=True)
-class ReadJob:
+class ReadJob(Struct):
     """A regular file that must be read.
 
     ``settled`` says that its present state has stood for the margin; ``rounds`` counts how often its turn came.

@@ -8,7 +8,8 @@ holds for ``**`` and all that follows up to the next ``**``. So every wildcard b
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 SPECIAL = re.compile(rb"[*?\[\\]")
 """What makes a pattern a glob rather than a text to compare with."""
@@ -48,16 +49,14 @@ class _Malformed(Exception):
     """No text is matched by this glob."""
 
 
-@dataclass(slots=True)
-class _Segment:
+class _Segment(Struct):
     """An expression of fixed width, and the wildcard in front of it."""
 
     wildcard: bytes
     body: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Glob:
+class Glob(Struct, frozen=True):
     """A glob, as an expression for DOTALL that is to match a whole text of at least ``width`` bytes."""
 
     expression: bytes

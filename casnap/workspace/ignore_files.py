@@ -10,7 +10,8 @@ import errno
 import os
 import stat
 from collections.abc import Collection
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.workspace.reader import GONE, open_file
 from casnap.workspace.rules import CACHE_TAG, GIT_EXCLUDE, GIT_FILE, Rules
@@ -25,8 +26,7 @@ _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-@dataclass(frozen=True, slots=True)
-class IgnoreFiles:
+class IgnoreFiles(Struct, frozen=True):
     """What the ignore files of one directory say, by their names (None where one cannot be read), and remarks."""
 
     texts: dict[bytes, bytes | None]

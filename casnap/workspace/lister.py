@@ -80,7 +80,7 @@ class Lister:
             return None
         rules = self._omissions.rules if above is None else above.rules
         found = FoundDirectory(
-            path=path,
+            path,
             own=directory_entry(split(path)[1], status, xattrs),
             signature=signature,
             settled=settled,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from casnap.errors import Refused
 from casnap.fs.directories import Directories
@@ -43,8 +44,7 @@ _OCTAL = re.compile(rb"\\([0-7]{3})")
 _SEPARATOR = b"-"
 
 
-@dataclass(frozen=True, slots=True)
-class Mount:
+class Mount(Struct, frozen=True):
     """A line of mountinfo. ``id`` and ``parent`` number mounts; ``point`` is an absolute path."""
 
     id: int
@@ -53,8 +53,7 @@ class Mount:
     file_system: str
 
 
-@dataclass(frozen=True, slots=True)
-class Mounts:
+class Mounts(Struct, frozen=True):
     """The type of the file system that a workspace's root is on, and the mount points below the root.
 
     ``points`` are not to be looked at. ``inside`` are those that are looked into, with the types of what is mounted
@@ -63,7 +62,7 @@ class Mounts:
 
     file_system: str
     points: frozenset[bytes]
-    inside: Mapping[bytes, str] = field(default_factory=dict)
+    inside: Mapping[bytes, str] = {}
 
 
 def find_mounts(directories: Directories, *, one_file_system: bool = True) -> Mounts:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from casnap.model.paths import components, join, names_by_directory
 from casnap.model.policy import Sensitive
@@ -20,8 +22,7 @@ _REF_DIRECTORIES = frozenset({b"refs", b"logs"})
 _OBJECT_DIRECTORIES = frozenset({(b"objects", b"info"), (b"objects", b"pack")})
 
 
-@dataclass(frozen=True, slots=True)
-class Exclusions:
+class Exclusions(Struct, frozen=True):
     """Directories that are never captured: the store, wherever it is seen from.
 
     ``paths`` are absolute real paths, ``identities`` pairs of device and inode, so that a bind mount makes
@@ -42,8 +43,7 @@ class Exclusions:
         return cls(frozenset({real}), frozenset({(status.st_dev, status.st_ino)}))
 
 
-@dataclass(frozen=True, slots=True)
-class Omissions:
+class Omissions(Struct, frozen=True):
     """The rules in force in one workspace.
 
     ``mount_points`` are paths below its root, which is ``root_path``, that are not looked at, and ``borders`` those
@@ -57,10 +57,10 @@ class Omissions:
     rules: Rules
     aside: frozenset[bytes] = frozenset()
     borders: frozenset[bytes] = frozenset()
-    _mounts_in: dict[bytes, frozenset[bytes]] = field(init=False, repr=False)
+    _mounts_in: dict[bytes, frozenset[bytes]] = {}
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_mounts_in", names_by_directory(self.mount_points))
+        force_setattr(self, "_mounts_in", names_by_directory(self.mount_points))
 
     def mounts_in(self, directory: bytes) -> frozenset[bytes]:
         """The names in a directory that are mount points. They must not even be looked at: a dead server hangs."""

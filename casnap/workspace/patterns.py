@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from msgspec import Struct
 
 from casnap.workspace.globs import SPECIAL, Glob, translate
 
@@ -16,8 +17,7 @@ _LONG = 256
 _REMEMBERED = 1 << 16
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(Struct, frozen=True):
     """One line, without the marks that stand for the other fields.
 
     ``text`` starts with a slash if it is for the whole path, and has none if it is for the base name.

@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import functools
 import os
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.codec.chunk_lists import build_chunk_list
 from casnap.codec.chunking import SINGLE_CHUNK_BOUND, Chunker, ChunkerParameters
@@ -24,8 +25,7 @@ GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.E
 """What opening an entry fails with when it is not what it was a moment ago."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What was read of a file: how many bytes, their content id, and the id of their chunk list.
 
     ``chunk_list`` is empty where the content is one chunk. ``whole`` is false where the file turned out to be

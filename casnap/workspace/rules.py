@@ -8,7 +8,9 @@ From the strongest to the weakest: what settings exclude, ``.casnapignore`` file
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+
+from msgspec import Struct
+from msgspec.structs import force_setattr, replace
 
 from casnap.model.paths import ROOT, split
 from casnap.model.policy import Selection
@@ -25,8 +27,7 @@ Texts = Mapping[bytes, bytes | None]
 """What the ignore files of one directory say, as lines, by their names; None: it cannot be read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(Struct, frozen=True):
     """The patterns of one source, and the directory that they are relative to."""
 
     base: bytes
@@ -38,8 +39,7 @@ class Layer:
         return self.patterns.verdict(below, is_directory=is_directory)
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """The rules in force for the entries of one directory. ``own`` and ``git`` have the deepest file first.
 
     ``unsure`` says that one of the files at or above cannot be read: what it covers is not known.
@@ -50,10 +50,10 @@ class Rules:
     own: tuple[Layer, ...] = ()
     git: tuple[Layer, ...] = ()
     unsure: bool = False
-    _layers: tuple[Layer, ...] = field(init=False, repr=False)
+    _layers: tuple[Layer, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_layers", (*self.excluded, *self.own, *self.git))
+        force_setattr(self, "_layers", (*self.excluded, *self.own, *self.git))
 
     @classmethod
     def of(cls, selection: Selection) -> Rules:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.codec.chunking import ChunkerParameters
 from casnap.fs.directories import Directories
@@ -35,8 +36,7 @@ from casnap.workspace.signature import Settling, Signature, looker
 from casnap.workspace.walk import Walk
 
 
-@dataclass(frozen=True, slots=True)
-class Scan:
+class Scan(Struct, frozen=True):
     """A workspace as it was found between ``started`` and ``ended`` (nanoseconds since the epoch).
 
     ``root`` is the workspace's own entry, under the empty name. ``links`` are hard-link groups, ``skipped``

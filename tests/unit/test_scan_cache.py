@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from pathlib import Path
@@ -457,7 +456,7 @@ def test_where_directories_may_keep_their_times_every_one_is_listed(
     store = MemoryStore()
     cache = loaded(saved(tmp_path, take(root, store).cache), store)
     real = mounts.find_mounts
-    pretend = lambda *a, **o: dataclasses.replace(real(*a, **o), file_system=file_system)  # noqa: E731
+    pretend = lambda *a, **o: msgspec.structs.replace(real(*a, **o), file_system=file_system)  # noqa: E731
     monkeypatch.setattr(scan_module, "find_mounts", pretend)
     counting = Counting(monkeypatch)
     take(root, store, cache=cache)
