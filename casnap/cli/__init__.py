@@ -18,10 +18,26 @@ def main() -> NoReturn:
     if arguments == ["--version"]:
         sys.exit(_tell_version())
     try:
+        _import_msgspec()
         from casnap.cli.running import run
     except KeyboardInterrupt:  # before there is anything to tell it to
         sys.exit(130)
     _leave(run(arguments))
+
+
+def _import_msgspec() -> None:
+    """Import msgspec without typing_extensions, which it takes where it finds it.
+
+    For these classes typing does as well; the other, and all of the compiler that it brings along, takes a third of
+    the time until a command can begin. Who imports casnap as a library keeps what they have.
+    """
+    hidden = sys.modules.get("typing_extensions")
+    if hidden is None:
+        sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # no such module, as importlib knows it
+    import msgspec  # noqa: F401
+
+    if hidden is None:
+        del sys.modules["typing_extensions"]
 
 
 def _leave(status: int) -> NoReturn:

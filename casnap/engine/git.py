@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import stat
 from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
 
 from casnap.engine.content import pieces
-from casnap.engine.git_index import IndexEntry, parse_index
 from casnap.errors import Damage
 from casnap.model.checkpoint import GitState
 from casnap.model.objects import ObjectSource
 from casnap.model.paths import escape
 from casnap.model.tree import AnyEntry, File, Omitted, Symlink
+
+if TYPE_CHECKING:
+    from casnap.engine.git_index import IndexEntry
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
 _BRANCH = "refs/heads/"
@@ -61,6 +63,8 @@ def _changed(directory: bytes, found: Look, source: ObjectSource) -> int | None:
         return None
     differing, looked = set(), 0
     try:
+        from casnap.engine.git_index import parse_index  # here, since not every workspace is a repository
+
         for entry in parse_index(data):
             file = found(entry.path)
             if _stat_is_staged(entry, file, written):
@@ -100,6 +104,8 @@ def _is_staged(entry: IndexEntry, file: AnyEntry | None, source: ObjectSource) -
 
 def _blob(data: Iterable[bytes], size: int) -> bytes:
     """The name that git gives to a file's content."""
+    import hashlib  # here: it loads OpenSSL, and few checkpoints come just after git wrote its index
+
     hasher = hashlib.sha1(b"blob %d\0" % size, usedforsecurity=False)
     for piece in data:
         hasher.update(piece)

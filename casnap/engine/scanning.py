@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -21,15 +22,16 @@ from casnap.model.paths import ROOT, split
 from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, Directory, OmitReason
-from casnap.store.database_copy import copy_database
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache
 from casnap.workspace.cache_file import encode_cache, load_cache
-from casnap.workspace.databases import Copier
 from casnap.workspace.omissions import Exclusions
 from casnap.workspace.scan import Scan, scan
 from casnap.workspace.signature import Signature
+
+if TYPE_CHECKING:
+    from casnap.workspace.databases import Copier
 
 
 class LiveScan(Struct, frozen=True):
@@ -94,6 +96,12 @@ class LiveScan(Struct, frozen=True):
         return TreeView(source, self.found.root, self.found.links, self.found.rules)
 
 
+def _copier(context: Context) -> Copier:
+    from casnap.store.database_copy import copy_database  # here, since few ask for it
+
+    return partial(copy_database, scratch=context.store.cache.path)
+
+
 def scan_workspace(
     context: Context,
     row: WorkspaceRow,
@@ -114,11 +122,7 @@ def scan_workspace(
     )
     mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
     sure = mirrored is not None and not mirrored.deleted
-    copier = (
-        None
-        if raw or not context.policy_in(row).sqlite_consistent
-        else partial(copy_database, scratch=context.store.cache.path)
-    )
+    copier = None if raw or not context.policy_in(row).sqlite_consistent else _copier(context)
     return _scan(
         context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
     )

@@ -11,11 +11,9 @@ from casnap.model.change import Change
 from casnap.model.paths import ROOT, components, join, split
 from casnap.model.policy import Sensitive
 from casnap.model.tree import AnyEntry, Directory, File
-from casnap.workspace.ignore_files import MAX_IGNORE_FILE
 from casnap.workspace.omissions import is_in_git
 from casnap.workspace.recording import parse_rules
-from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY, GIT_EXCLUDE, Rules
-from casnap.workspace.toml_excludes import TOML_FILES
+from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY, GIT_EXCLUDE, MAX_IGNORE_FILE, TOML_FILES, Rules
 
 RULES_DIFFER = "the ignore rules have changed since head"
 

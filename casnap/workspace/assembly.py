@@ -21,11 +21,10 @@ from casnap.workspace.found import FoundDirectory
 from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY
+from casnap.workspace.scan import Links
 from casnap.workspace.side_files import SIDE_FILES
 from casnap.workspace.signature import Signature
 from casnap.workspace.walk import Walk
-
-Links = tuple[tuple[bytes, ...], ...]
 
 
 def build_trees(

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from casnap.codec.hashing import checksum
 from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason, Omitted
 from casnap.workspace.signature import Signature
 
@@ -143,3 +144,8 @@ def known_entries(directory: CachedDirectory) -> dict[bytes, tuple[Signature, An
     """The entries, by name, that an equal stat proves unchanged."""
     pairs = zip(directory.listing, directory.signatures, strict=True)
     return {entry.name: (signature, entry) for entry, signature in pairs if signature is not None}
+
+
+def context_of(said: str) -> int:
+    """A number that stands for a text about rules."""
+    return int.from_bytes(checksum(said.encode("utf-8", "surrogateescape")), "little")

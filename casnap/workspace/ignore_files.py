@@ -14,11 +14,8 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from casnap.workspace.reader import GONE, open_file
-from casnap.workspace.rules import CACHE_TAG, GIT_EXCLUDE, GIT_FILE, Rules
-from casnap.workspace.toml_excludes import TOML_FILES, excludes_in, remarks_on
-
-MAX_IGNORE_FILE = 64 << 10
-"""The longest ignore file that is read, in bytes; what a longer one covers is not known."""
+from casnap.workspace.rules import CACHE_TAG, GIT_EXCLUDE, GIT_FILE, MAX_IGNORE_FILE, TOML_FILES, Rules
+from casnap.workspace.toml_excludes import excludes_in, remarks_on
 
 _CACHE_SIGNATURE = b"Signature: 8a477f597d28d172789f06886806bc55"
 """How a valid cache directory tag begins (bford.info/cachedir)."""

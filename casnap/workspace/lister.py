@@ -8,12 +8,11 @@ import os
 import stat
 from collections.abc import Collection
 
-from casnap.codec.hashing import checksum
 from casnap.errors import CasnapError
 from casnap.model.paths import escape, join, split
 from casnap.model.tree import OmitReason, is_redacted
 from casnap.workspace.belief import Belief, Known
-from casnap.workspace.cache import CachedDirectory, StatCache, Trait
+from casnap.workspace.cache import CachedDirectory, StatCache, Trait, context_of
 from casnap.workspace.entries import directory_entry, read_xattrs, special_entry
 from casnap.workspace.found import Findings, FoundDirectory, Look, ProvenDirectory, ReadJob
 from casnap.workspace.ignore_files import IgnoreFiles, is_cache, read_ignore_files
@@ -205,11 +204,6 @@ class Lister:
         if unchanged:
             found.keep(entry, settled=settled)
         return unchanged
-
-
-def context_of(said: str) -> int:
-    """A number that stands for a text."""
-    return int.from_bytes(checksum(said.encode("utf-8", "surrogateescape")), "little")
 
 
 def unreadable(error: OSError) -> str:

@@ -10,7 +10,7 @@ import contextlib
 import gc
 import os
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from casnap.model.paths import ROOT, split
 from casnap.workspace.cache import Trait
@@ -119,9 +119,9 @@ def _row_paths(file: CacheFile) -> list[bytes]:
     return paths
 
 
-def _looked(paths: Iterable[bytes], root_fd: int) -> list[os.stat_result | None]:
+def _looked(paths: list[bytes], root_fd: int) -> list[os.stat_result | None]:
     """The stat of each path, its last component not followed; None where there is none."""
-    lstat = os.lstat
+    lstat = os.lstat  # in one thread: two hold each other up
     try:
         return [lstat(path or b".", dir_fd=root_fd) for path in paths]
     except OSError:

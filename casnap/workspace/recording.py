@@ -15,8 +15,7 @@ from casnap.model.paths import ROOT, escape, join, unescape
 from casnap.model.policy import Selection, Sensitive
 from casnap.model.tree import AnyEntry, File
 from casnap.workspace.found import FoundDirectory
-from casnap.workspace.rules import CASNAP_FILE, Texts
-from casnap.workspace.toml_excludes import TOML_FILES
+from casnap.workspace.rules import CASNAP_FILE, TOML_FILES, Texts
 
 MAX_RECORDED = 16 << 10
 """Bytes of an ignore file that is not captured, above which it is only recorded as not known."""

@@ -8,20 +8,27 @@ From the strongest to the weakest: what settings exclude, ``.casnapignore`` file
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 
 from casnap.model.paths import ROOT, split
 from casnap.model.policy import Selection
-from casnap.workspace.patterns import Patterns
-from casnap.workspace.toml_excludes import TOML_FILES
+
+if TYPE_CHECKING:
+    from casnap.workspace.patterns import Patterns
 
 CASNAP_FILE = b".casnapignore"
 GIT_FILE = b".gitignore"
 GIT_EXCLUDE = b".git/info/exclude"
 GIT_DIRECTORY = b".git"
 CACHE_TAG = b"CACHEDIR.TAG"
+MAX_IGNORE_FILE = 64 << 10
+"""The longest ignore file that is read, in bytes; what a longer one covers is not known."""
+
+TOML_FILES = (b"casnap.toml", b"pyproject.toml")
+"""Files at the root that may hold patterns; the stronger one first."""
 
 Texts = Mapping[bytes, bytes | None]
 """What the ignore files of one directory say, as lines, by their names; None: it cannot be read."""
@@ -90,5 +97,9 @@ class Rules(Struct, frozen=True):
 
 
 def _layers(base: bytes, text: bytes | None) -> tuple[Layer, ...]:
-    patterns = Patterns.parse(text) if text else None
+    if not text:
+        return ()
+    from casnap.workspace.patterns import Patterns  # here, since many a workspace has none
+
+    patterns = Patterns.parse(text)
     return (Layer(base, patterns),) if patterns else ()

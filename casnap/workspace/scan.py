@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from casnap.codec.chunking import ChunkerParameters
 from casnap.fs.directories import Directories
 from casnap.model.clock import Clock, Progress
 from casnap.model.objects import ObjectSink, ObjectSource
@@ -15,25 +14,23 @@ from casnap.model.paths import ROOT
 from casnap.model.policy import Selection
 from casnap.model.report import Problem
 from casnap.model.tree import Directory, OmitReason
-from casnap.workspace.ahead import ReadingAhead, reading_ahead
-from casnap.workspace.assembly import Links, build_trees, link_groups
+from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.belief import Belief
-from casnap.workspace.cache import StatCache, Whole
+from casnap.workspace.cache import StatCache, context_of
 from casnap.workspace.cache_file import CacheFile
-from casnap.workspace.confirmation import unconfirmed
-from casnap.workspace.databases import Copier
-from casnap.workspace.found import ReadJob, Signatures
-from casnap.workspace.lister import Lister, context_of
+from casnap.workspace.found import Signatures
 from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
-from casnap.workspace.outbox import Outbox
 from casnap.workspace.proof import KEEP_TIMES, Proof
-from casnap.workspace.reader import Reader
-from casnap.workspace.recording import recorded_rules
-from casnap.workspace.rounds import Rounds
 from casnap.workspace.rules import Rules
-from casnap.workspace.signature import Settling, Signature, looker
-from casnap.workspace.walk import Walk
+from casnap.workspace.signature import Signature, looker
+
+if TYPE_CHECKING:
+    from casnap.codec.chunking import ChunkerParameters
+    from casnap.workspace.databases import Copier
+
+Links = tuple[tuple[bytes, ...], ...]
+"""Hard-link groups: the paths of each, in order."""
 
 
 class Scan(Struct, frozen=True):
@@ -104,26 +101,12 @@ def scan(
     if cache is not None and proof is not None and _is_as_before(cache, proof, context):
         before_reading(ReadingAhead(0, 0, {}))
         return _as_before(cache, directories, inside, started, clock.now())
-    settling = Settling(clock, mounts.file_system, *mounts.inside.values())
-    lister = Lister(omissions, nonces, settling, Belief(cache, trusted=trusted, only=only), context)
-    walk = _walked(Walk(directories, lister, progress, cache, proof), progress)
-    jobs = [*(unconfirmed(walk.found, sink, source) if confirm else ()), *walk.take_jobs()]
-    before_reading(ahead := reading_ahead(jobs, walk.found))
-    outbox = Outbox(sink)
-    rounds = Rounds(directories, walk, Reader(outbox, parameters, progress), settling, copier)
-    _run(rounds, jobs, ahead, progress)
-    return _put_together(walk, rounds, outbox, source, inside, trusted and not confirm, started, clock.now(), context)
+    from casnap.workspace.survey import Survey  # here, since most scans find nothing to look through
 
-
-def _run(rounds: Rounds, jobs: list[ReadJob], ahead: ReadingAhead, progress: Progress) -> None:
-    with _shown(progress, "reading", ahead.total_bytes):
-        rounds.run(jobs)
-
-
-def _walked(walk: Walk, progress: Progress) -> Walk:
-    with _shown(progress, "scanning", 0):
-        walk.run()
-    return walk
+    survey = Survey(directories, omissions, mounts, nonces, context, clock, progress)
+    survey.walk(cache, proof, Belief(cache, trusted=trusted, only=only))
+    reuse = trusted and not confirm
+    return survey.read(started, sink, source, parameters, before_reading, copier, reuse=reuse, confirm=confirm)
 
 
 def _proof(
@@ -177,51 +160,3 @@ def _as_before(cache: StatCache, directories: Directories, borders: frozenset[by
         bytes_read=0,
         cache=cache,
     )
-
-
-def _put_together(
-    walk: Walk,
-    rounds: Rounds,
-    outbox: Outbox,
-    source: ObjectSource | None,
-    borders: frozenset[bytes],
-    reuse: bool,
-    started: int,
-    ended: int,
-    context: int,
-) -> Scan:
-    findings = walk.findings
-    walk.note_unprovable()
-    root, cache = build_trees(walk, outbox, source, reuse=reuse, written=ended)
-    outbox.flush()
-    found = Scan(
-        root=root,
-        links=link_groups(walk.found, findings.linked, borders),
-        signatures=Signatures(walk.found, cache.directories, walk.look),
-        problems=[Problem(path, message) for path, message in sorted(findings.problems.items())],
-        skipped=sorted(findings.omitted.items()),
-        leftovers=sorted(findings.leftovers),
-        rules=recorded_rules(walk.found, walk.entry),
-        unsure=frozenset(path for path, found in walk.found.items() if None in found.texts.values()),
-        remarks=walk.found[ROOT].remarks,
-        borders=borders,
-        started=started,
-        ended=ended,
-        entries=walk.count - len(findings.omitted),
-        files_read=rounds.files_read,
-        bytes_read=rounds.bytes_read,
-        cache=cache,
-    )
-    if not (found.problems or found.leftovers or found.unsure):
-        skipped = tuple((path, int(reason)) for path, reason in found.skipped)
-        cache.whole = Whole(context, found.links, found.rules, skipped, found.remarks, found.entries)
-    return found
-
-
-@contextlib.contextmanager
-def _shown(progress: Progress, doing: str, total: int) -> Iterator[None]:
-    progress.begin(doing, total)
-    try:
-        yield
-    finally:
-        progress.end()

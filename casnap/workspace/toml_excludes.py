@@ -11,11 +11,9 @@ from typing import Any
 
 from casnap.model.config import DEEPEST, IN_WORKSPACE, KEYS, BadValue, flat, key_of
 from casnap.model.paths import escape
+from casnap.workspace.rules import TOML_FILES
 
-CASNAP_TOML = b"casnap.toml"
-PYPROJECT = b"pyproject.toml"
-TOML_FILES = (CASNAP_TOML, PYPROJECT)
-"""The stronger one first."""
+CASNAP_TOML, PYPROJECT = TOML_FILES
 
 _PIECES = re.compile(rb"[=,{}\[\]]")
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"' rb"|'[^']*'")

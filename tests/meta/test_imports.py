@@ -44,7 +44,7 @@ LOOKING = {
 """What looking at a workspace takes beside that."""
 
 MAKING = {
-    "engine": "checkpoint gc_terms git git_index",
+    "engine": "checkpoint gc_terms git",
 }
 """What making a checkpoint takes beside that; whether a gc is due is asked last."""
 

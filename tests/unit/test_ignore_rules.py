@@ -12,8 +12,8 @@ from casnap.engine.history import load_object
 from casnap.model.policy import Selection
 from casnap.model.tree import OmitReason
 from casnap.settings import load_settings, open_context
-from casnap.workspace.ignore_files import MAX_IGNORE_FILE
 from casnap.workspace.recording import MAX_RECORDED, parse_rules
+from casnap.workspace.rules import MAX_IGNORE_FILE
 from support.oracle import difference, snapshot
 from support.scanning import take
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from casnap import CheckpointManager
-from casnap.workspace.ignore_files import MAX_IGNORE_FILE
+from casnap.workspace.rules import MAX_IGNORE_FILE
 from casnap.workspace.toml_excludes import CASNAP_TOML, PYPROJECT, excludes_in, remarks_on
 from support.scanning import deadline, take
 
