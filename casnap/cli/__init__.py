@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -17,6 +18,7 @@ def main() -> NoReturn:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.exit(_tell_version())
+    gc.disable()  # until the command begins: what modules consist of stays, however often one looks
     try:
         _import_msgspec()
         from casnap.cli.running import run

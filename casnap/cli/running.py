@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import itertools
 import os
@@ -47,12 +48,21 @@ def _invoke(session: Session, words: list[str]) -> int:
     try:
         if session.raw_paths is None and (request := read(words)) is not None:
             session.options = request.options
-            return _function(request)(session, **request.values)
+            function = _function(request)
+            _collect_from_now_on()
+            return function(session, **request.values)
         from casnap.cli.app import invoke  # here, since click takes longer to import than most commands to run
 
+        _collect_from_now_on()
         return invoke(session, words)
     finally:
         session.close()
+
+
+def _collect_from_now_on() -> None:
+    """Look for garbage among what is made from now on; modules have been imported without."""
+    gc.freeze()
+    gc.enable()
 
 
 def _function(request: Request) -> Callable[..., int]:

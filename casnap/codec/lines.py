@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 from typing import Any, get_args
 
 import msgspec
@@ -99,7 +101,15 @@ def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(kind)
 
 
-def _hash_of(body: bytes) -> str:
-    import hashlib  # here, for the same reason: it loads a large library
+@functools.cache
+def _sha256() -> Any:
+    """SHA-256 as the interpreter has it built in: hashlib loads OpenSSL first, which takes longer than all lines."""
+    for name in ("_sha2", "_sha256"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name).sha256
+    return importlib.import_module("hashlib").sha256
 
-    return hashlib.sha256(body).hexdigest()
+
+def _hash_of(body: bytes) -> str:
+    found: str = _sha256()(body).hexdigest()
+    return found
