@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
+from casnap.model.age import NO_AGE, age_text, read_age
 from casnap.model.policy import (
     DEFAULT_COMPRESSION,
     DEFAULT_KEEP,
@@ -18,7 +19,6 @@ from casnap.model.policy import (
     Selection,
     Sensitive,
 )
-from casnap.model.tree import NANOSECONDS
 
 Value = bool | int | str | tuple[str, ...] | None
 """What a key holds: a size in bytes, an age in nanoseconds, a list as a tuple."""
@@ -37,8 +37,6 @@ DEEPEST = 16
 
 _SIZE = r"(?ai)(?P<number>\d{1,15})(?P<unit>[KMGT]?)"
 _SIZES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
-_AGE = r"(?ai)(?P<number>\d{1,9})(?P<unit>[smhdw])"
-_AGES = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 _COUNT = r"(?a)\d{1,9}"
 _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
@@ -108,9 +106,9 @@ def _size_text(size: int) -> str:
 
 
 def _age(text: str) -> Value:
-    if (match := re.fullmatch(_AGE, text)) is None:
-        raise BadValue("not an age", "write a number and s, m, h, d or w, such as 7d")
-    return int(match["number"]) * _AGES[match["unit"].lower()] * NANOSECONDS
+    if (age := read_age(text)) is None:
+        raise BadValue(*NO_AGE)
+    return age
 
 
 def _accept_age(found: object) -> Value:
@@ -118,9 +116,7 @@ def _accept_age(found: object) -> Value:
 
 
 def _age_text(age: int) -> str:
-    seconds = age // NANOSECONDS
-    unit = next((unit for unit in "dhm" if seconds and seconds % _AGES[unit] == 0), "s")
-    return f"{seconds // _AGES[unit]}{unit}"
+    return age_text(age, "dhm")  # as retention is written: 7d and 30d, not 1w and 30d
 
 
 def _days(text: str) -> Value:

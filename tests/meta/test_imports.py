@@ -30,7 +30,7 @@ ROOMS = {
     "codec": "canonical checkpoints chunking compression entries hashing lines metadata operations packs paths records",
     "engine": "context history workspaces",
     "fs": "appending durable locks",
-    "model": "change checkpoint clock config ids operation paths policy report revision tree upkeep",
+    "model": "age change checkpoint clock config ids operation paths policy report revision tree upkeep",
     "settings": "background environment layers resolution whole_file",
 }
 """What every command imports that opens a store; for the rooms ``store`` and ``workspace`` see below."""
