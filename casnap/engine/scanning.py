@@ -11,6 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context
@@ -38,13 +39,14 @@ class LiveScan(Struct, frozen=True):
     """A workspace as it was found, and what had to be read for that.
 
     ``news`` says that the saved cache does not hold all of it, ``replaced`` that another directory than the
-    cache knows stands at the workspace's path.
+    cache knows stands at the workspace's path. ``mirrored`` is the checkpoint that holds all that is in its file.
     """
 
     found: Scan
     ahead: ReadingAhead
     news: bool
     replaced: bool = False
+    mirrored: bytes = b""
 
     @property
     def root(self) -> Directory:
@@ -120,12 +122,19 @@ def scan_workspace(
     cache = load_cache(
         context.store.cache.file(_cache_name(row)), store=context.store.id, workspace=row.id, boot=context.boot
     )
-    mirrored = context.store.state().checkpoint(cache.checkpoint) if cache else None
-    sure = mirrored is not None and not mirrored.deleted
+    mirrored = cache.checkpoint if cache else b""
+    sure = _is_there(context, mirrored)
     copier = None if raw or not context.policy_in(row).sqlite_consistent else _copier(context)
-    return _scan(
+    live = _scan(
         context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
     )
+    return replace(live, mirrored=mirrored)
+
+
+def _is_there(context: Context, mirrored: bytes) -> bool:
+    """Whether the checkpoint is there that a cache mirrors: all that it says is in the store then."""
+    row = context.store.state().checkpoint(mirrored) if mirrored else None
+    return row is not None and not row.deleted
 
 
 def scan_and_plan(
@@ -166,10 +175,19 @@ def scan_again(
     ``stored`` says that the store holds all that the earlier look found; otherwise that is looked up, and
     what is missing is read again.
     """
-    cache = earlier.found.cache
-    return _scan(
-        context, row, directories, sink, cache, lambda total: None, only=doubted, confirm=not stored, aside=aside
+    live = _scan(
+        context,
+        row,
+        directories,
+        sink,
+        earlier.found.cache,
+        lambda total: None,
+        only=doubted,
+        confirm=not stored,
+        vouched=_is_there(context, earlier.mirrored),
+        aside=aside,
     )
+    return replace(live, mirrored=earlier.mirrored)
 
 
 def _scan(
@@ -183,6 +201,7 @@ def _scan(
     trusted: bool = True,
     only: Collection[bytes] | None = None,
     confirm: bool = False,
+    vouched: bool = False,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
 ) -> LiveScan:
@@ -206,6 +225,7 @@ def _scan(
         trusted=trusted,
         only=only,
         confirm=confirm,
+        vouched=vouched,
         source=context.store,
         aside=aside,
         copier=copier,

@@ -94,6 +94,8 @@ class Lister:
             context=self._context if above is None else above.context,
         )
         self._note_rules(found, names)
+        if self._omissions.keeps_aside(path, names):
+            found.traits |= Trait.UNPROVABLE  # the next scan does not
         for name in names:
             self.look(found, fd, name)
         return found

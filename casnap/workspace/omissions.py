@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 from msgspec import Struct
@@ -65,6 +66,10 @@ class Omissions(Struct, frozen=True):
     def mounts_in(self, directory: bytes) -> frozenset[bytes]:
         """The names in a directory that are mount points. They must not even be looked at: a dead server hangs."""
         return self._mounts_in.get(directory, frozenset())
+
+    def keeps_aside(self, directory: bytes, names: Iterable[bytes]) -> bool:
+        """Whether one of the names in a directory is not looked at for this time."""
+        return bool(self.aside) and not self.aside.isdisjoint([join(directory, name) for name in names])
 
     def reason(self, found: FoundDirectory, name: bytes, status: os.stat_result) -> OmitReason | None:
         """Why an entry of ``found`` is left out; None when it is captured.

@@ -10,11 +10,11 @@ import contextlib
 import gc
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
-from casnap.model.paths import ROOT, split
+from casnap.model.paths import ROOT, ancestors, split
 from casnap.workspace.cache import Trait
-from casnap.workspace.cache_file import CacheFile
+from casnap.workspace.cache_file import CacheFile, Patched, StoredDirectory
 from casnap.workspace.stats import Stats
 
 KEEP_TIMES = frozenset(
@@ -24,11 +24,16 @@ KEEP_TIMES = frozenset(
 
 
 class Proof:
-    """What of a cache file still holds below ``root_fd``. ``holds_all`` says that nothing has changed at all."""
+    """What of a cache still holds below ``root_fd``. ``holds_all`` says that nothing has changed at all.
 
-    def __init__(self, file: CacheFile, root_fd: int) -> None:
-        self.file = file
+    Of a cache that a scan has patched only what it took from the file can hold.
+    """
+
+    def __init__(self, directories: CacheFile | Patched, root_fd: int) -> None:
+        self.file = file = directories.file if isinstance(directories, Patched) else directories
         same = _unchanged(file, root_fd)
+        if isinstance(directories, Patched):
+            _forget(same, directories)
         self.holds_all = same.count(1) == len(same) and not any(traits & Trait.UNPROVABLE for traits in file.traits)
         for number, traits in enumerate(file.traits):
             if traits & (Trait.UNPROVABLE | Trait.RULES):
@@ -36,6 +41,17 @@ class Proof:
         self._same = same
         self._children: dict[bytes, list[bytes]] | None = None
         self._ends: array[int] | None = None
+
+    def doubt(self, paths: Collection[bytes]) -> None:
+        """Let nothing hold that has one of these paths in it, or is at or below one of them."""
+        if not paths:
+            return
+        self.holds_all = False
+        doubted = frozenset(paths)
+        parents = {split(path)[0] for path in doubted}
+        for number, known in enumerate(self.file.paths):
+            if known in parents or not doubted.isdisjoint((known, *ancestors(known))):
+                self._same[number] = 0
 
     def holds(self, path: bytes) -> bool:
         """Whether a directory, what is below it aside, can be taken as it is in the cache."""
@@ -70,6 +86,18 @@ class Proof:
 
 
 _TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT
+
+
+def _forget(same: bytearray, directories: Patched) -> None:
+    """Let nothing be the same that is not taken from the file."""
+    taken = bytearray(len(same))
+    for part in directories.parts.values():
+        first, last = part if isinstance(part, tuple) else (0, -1)
+        if isinstance(part, StoredDirectory) and part.file is directories.file:
+            first = last = part.number
+        taken[first : last + 1] = b"\1" * (last + 1 - first)
+    for number, is_taken in enumerate(taken):
+        same[number] &= is_taken
 
 
 def _ends(paths: list[bytes]) -> array[int]:
@@ -137,9 +165,8 @@ def _lstat(path: bytes, root_fd: int) -> os.stat_result | None:
 
 def _differing(stats: list[os.stat_result | None], known: Stats) -> set[int]:
     """The rows that are not as they were."""
-    found = [stat for stat in stats if stat is not None]
-    if len(found) < len(stats):
-        return {row for row, stat in enumerate(stats) if stat is None or not _equals(known, row, stat)}
+    gone = {row for row, stat in enumerate(stats) if stat is None} if None in stats else set()
+    found = [stat or _NOTHING for stat in stats]
     columns = known.columns
     try:
         now = {
@@ -150,13 +177,17 @@ def _differing(stats: list[os.stat_result | None], known: Stats) -> set[int]:
             "mode": array("I", [stat.st_mode for stat in found]),
         }
     except OverflowError:
-        return {row for row, stat in enumerate(found) if not _equals(known, row, stat)}
-    differing: set[int] = set()
+        return gone | {row for row, stat in enumerate(found) if not _equals(known, row, stat)}
+    differing = gone
     for name, column in now.items():
         if column != columns[name]:
             pairs = zip(column, columns[name], strict=True)
             differing.update(row for row, (one, other) in enumerate(pairs) if one != other)
     return differing
+
+
+_NOTHING = os.stat_result([0] * 19)
+"""Stands where nothing is."""
 
 
 def _equals(known: Stats, row: int, stat: os.stat_result) -> bool:

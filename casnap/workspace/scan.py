@@ -17,7 +17,7 @@ from casnap.model.tree import Directory, OmitReason
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.belief import Belief
 from casnap.workspace.cache import StatCache, context_of
-from casnap.workspace.cache_file import CacheFile
+from casnap.workspace.cache_file import CacheFile, Patched
 from casnap.workspace.found import Signatures
 from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
@@ -77,6 +77,7 @@ def scan(
     trusted: bool = True,
     only: Collection[bytes] | None = None,
     confirm: bool = False,
+    vouched: bool = False,
     source: ObjectSource | None = None,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
@@ -85,8 +86,9 @@ def scan(
 
     What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put
     then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is
-    believed from the cache; paths at and below ``only`` never are. With ``confirm`` (its checkpoint may be gone) what
-    is believed is looked up, and read again if missing. A ``copier`` takes SQLite databases that are in use.
+    believed from the cache; paths at and below ``only`` never are. With ``confirm`` (what the cache says may not be in
+    the store) what is believed is looked up, and read again if missing; but for what is as it is in the cache's file,
+    where that is ``vouched`` for by a checkpoint. A ``copier`` takes SQLite databases that are in use.
 
     Raises:
         CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
@@ -97,7 +99,9 @@ def scan(
     inside, rules = frozenset(mounts.inside), Rules.of(selection)
     omissions = Omissions(directories.root_path, exclusions, mounts.points, rules, aside, inside)
     context = _context(omissions, mounts, nonces)
-    proof = _proof(cache, source, directories, mounts, wanted=trusted and not confirm and not only)
+    proof = _proof(cache, source, directories, mounts, wanted=trusted and (vouched or not confirm))
+    if proof is not None:
+        proof.doubt([*(only or ()), *aside])
     if cache is not None and proof is not None and _is_as_before(cache, proof, context):
         before_reading(ReadingAhead(0, 0, {}))
         return _as_before(cache, directories, inside, started, clock.now())
@@ -113,24 +117,20 @@ def _proof(
     cache: StatCache | None, source: ObjectSource | None, directories: Directories, mounts: Mounts, *, wanted: bool
 ) -> Proof | None:
     """What of a cache that comes from a file still holds; None where it cannot be told, or is not ``wanted``."""
-    file = None if cache is None else cache.directories
-    if not isinstance(file, CacheFile) or source is None:
+    known = None if cache is None else cache.directories
+    if not isinstance(known, CacheFile | Patched) or source is None:
         return None
-    file.source = source
+    (known.file if isinstance(known, Patched) else known).source = source
     if not wanted or not KEEP_TIMES.issuperset((mounts.file_system, *mounts.inside.values())):
         return None
-    return Proof(file, directories.root_fd)
+    return Proof(known, directories.root_fd)
 
 
 def _context(omissions: Omissions, mounts: Mounts, nonces: frozenset[str]) -> int:
     """A number for all that decides about entries beside what is in the workspace."""
     excluded = (sorted(omissions.exclusions.paths), sorted(omissions.exclusions.identities))
     mounted = (sorted(mounts.points), sorted(mounts.inside.items()))
-    return context_of(
-        repr(
-            (omissions.root_path, omissions.rules.selection, excluded, mounted, sorted(omissions.aside), sorted(nonces))
-        )
-    )
+    return context_of(repr((omissions.root_path, omissions.rules.selection, excluded, mounted, sorted(nonces))))
 
 
 def _is_as_before(cache: StatCache, proof: Proof, context: int) -> bool:

@@ -83,7 +83,8 @@ class Survey:
             CasnapError: no descriptors are left, or what ``before_reading`` and ``sink`` raise.
         """
         walk = self._walk
-        jobs = [*(unconfirmed(walk.found, sink, source) if confirm else ()), *walk.take_jobs()]
+        looked = {path: directory for path, directory in walk.found.items() if not directory.is_whole}
+        jobs = [*(unconfirmed(looked, sink, source) if confirm else ()), *walk.take_jobs()]
         before_reading(ahead := reading_ahead(jobs, walk.found))
         outbox = Outbox(sink)
         rounds = Rounds(self._directories, walk, Reader(outbox, parameters, self._progress), self._settling, copier)

@@ -11,7 +11,7 @@ from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, ancestors, is_within, join, split
 from casnap.model.tree import AnyEntry, OmitReason
 from casnap.workspace.cache import CachedDirectory, StatCache, Trait
-from casnap.workspace.cache_file import CacheFile
+from casnap.workspace.cache_file import CacheFile, Patched
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import KEPT_CHANGING, TRIES, Lister, raise_if_ours, unreadable
 from casnap.workspace.omissions import GIT_OBJECTS
@@ -86,7 +86,7 @@ class Walk:
     def file(self) -> CacheFile | None:
         """The cache file, if there is one."""
         found = None if self._cache is None else self._cache.directories
-        return found if isinstance(found, CacheFile) else None
+        return found.file if isinstance(found, Patched) else found if isinstance(found, CacheFile) else None
 
     @property
     def count(self) -> int:

@@ -21,7 +21,7 @@ from casnap.fs import placing
 from casnap.store.store import Store
 from casnap.workspace.staging import Staging
 from support.oracle import difference, inodes, snapshot
-from support.scanning import NOBODY, as_nobody
+from support.scanning import NOBODY, as_nobody, settle
 
 
 def nested(path: Path) -> None:
@@ -486,3 +486,38 @@ def test_what_cannot_be_read_is_neither_changed_nor_removed(public: Path) -> Non
         assert (workspace / "closed" / "inner").read_text() == "one"
 
     as_nobody(act)
+
+
+def test_a_rollback_lists_only_the_directories_that_changed(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(60):
+        directory = workspace / f"d{number}" / "e"
+        directory.mkdir(parents=True)
+        (directory / "f").write_text(str(number))
+    (workspace / "left-out").mkdir()
+    (workspace / ".casnapignore").write_text("left-out\n")
+    settle(workspace)
+    manager.create("one")
+    manager.create("two")  # by now everything has settled
+    before = snapshot(workspace)
+    (workspace / "d7" / "e" / "f").write_text("edited")
+    (workspace / "d9" / "e" / "new").write_text("new")
+    settle(workspace)
+    listed: list[object] = []
+    listdir = os.listdir
+
+    def counted(place: object) -> object:
+        if isinstance(place, int):  # those of the store go by paths
+            listed.append(os.readlink(f"/proc/self/fd/{place}"))
+        return listdir(place)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(os, "listdir", counted)
+    report = manager.rollback("one")
+    assert len(report.changes) >= 2
+    assert len(listed) < 30, listed  # of 122 directories, in three looks
+    assert snapshot(workspace) == before
+    listed.clear()
+    manager.undo()
+    assert len(listed) < 40
+    assert (workspace / "d7" / "e" / "f").read_text() == "edited"
