@@ -192,13 +192,12 @@ class _Run:
                 packs=ranges,
             )
 
+        self.collection.hand_over()
         try:
             self.store.commit(build, packs=ranges)
         except _NothingToSay:
+            self.collection.take_back()
             return ()
-        except BaseException:  # a signal comes when the line is written: what it names must not be taken away again
-            self.collection.leave_copies()
-            raise
         self._note(named)
         self.collection.carry_out(told)
         return tuple(told)

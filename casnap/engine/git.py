@@ -137,7 +137,7 @@ def _commit_of(directory: bytes, ref: str) -> str:
 def _mtime_ns(path: bytes) -> int:
     try:
         return os.stat(path).st_mtime_ns
-    except OSError:
+    except (OSError, ValueError):
         return 0
 
 
@@ -150,7 +150,7 @@ def _read(path: bytes) -> str | None:
 def _read_bytes(path: bytes, most: int) -> bytes | None:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
+    except (OSError, ValueError):  # a crash leaves zeros in the place of a name
         return None
     try:
         return os.read(fd, most)

@@ -166,13 +166,16 @@ class Collection:
         for cut in cuts:
             self._cut(self._held[cut.pack], cut)
 
-    def leave_copies(self) -> None:
-        """It is not certain whether what was copied is committed: it stays, and a sweep takes what is not."""
-        self.compaction.leave()
-        self._arrivals = []
+    def hand_over(self) -> None:
+        """From now on a line may name what was copied: it is not taken away, whatever happens."""
+        self.compaction.hand_over()
+
+    def take_back(self) -> None:
+        """No line names it."""
+        self.compaction.take_back()
 
     def release(self) -> None:
-        """Let go of all packs that are held, and cut off what was copied and not committed."""
+        """Let go of all packs that are held, and take away what was copied and is not committed."""
         self.compaction.abandon()
         self._arrivals = []
         for pack in list(self._held):

@@ -42,6 +42,7 @@ class Compaction:
         self._full: list[PackWriter] = []
         self._target: PackWriter | None = None
         self._moved: dict[tuple[str, int], int] = {}
+        self._handed_over = False
 
     @property
     def is_full(self) -> bool:
@@ -71,13 +72,17 @@ class Compaction:
         self.written += sum(writer.end for writer in self._writers())
         self._close()
 
-    def leave(self) -> None:
-        """Let go of the packs that are being written, as they are."""
-        self._close()
+    def hand_over(self) -> None:
+        """From now on what was finished may be committed, until :meth:`take_back` or :meth:`confirm`."""
+        self._handed_over = True
+
+    def take_back(self) -> None:
+        """It was not."""
+        self._handed_over = False
 
     def abandon(self) -> None:
-        """Take away what was not committed."""
-        for writer in self._writers():
+        """Take away what was not committed. Where that is not certain it stays, and a sweep takes it."""
+        for writer in self._writers() if not self._handed_over else ():
             writer.abandon()
             with contextlib.suppress(StorageFailed):
                 writer.file.discard()
@@ -92,6 +97,7 @@ class Compaction:
         self._full.clear()
         self._moved.clear()
         self._target = None
+        self._handed_over = False
 
     def _take(self, pack: str, record: Record, slot: int) -> tuple[str, int, int]:
         key, data = self._reader.open_record(pack, record, slot)

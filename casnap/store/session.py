@@ -47,6 +47,7 @@ class WriteSession:
         self._packs: list[PackWriter] | None = None
         self._target: PackWriter | None = None
         self._own: dict[ObjectKey, Place] = {}
+        self._adopted: dict[ObjectKey, Place] = {}
         self._sound: set[ObjectKey] = set()
         self._absent: set[ObjectKey] = set()
         self._damaged: set[ObjectKey] = set()
@@ -97,8 +98,9 @@ class WriteSession:
     def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there with all that they build on, or that this session has taken."""
         wanted = set(keys)
-        mine = wanted & self._own.keys()
-        places = self._state.places(wanted - mine)
+        mine = wanted & (self._own.keys() - self._adopted.keys())
+        places = {key: [self._adopted[key]] for key in wanted & self._adopted.keys()}
+        places |= self._state.places(wanted - mine - places.keys())
         return mine | {key for key, found in places.items() if self._reader.stands(key, found)}
 
     def read(self, key: ObjectKey) -> bytes:
@@ -188,7 +190,8 @@ class WriteSession:
         self._packs = self._taker.take(self._look)
         for writer in self._packs:
             for entry in writer.entries:
-                self._own.setdefault(ObjectKey(entry.kind, entry.id), _place(writer, entry))
+                key = ObjectKey(entry.kind, entry.id)
+                self._adopted.setdefault(key, self._own.setdefault(key, _place(writer, entry)))
 
     def _append(self, key: ObjectKey, data: bytes, base: ObjectKey | None) -> None:
         encoding, payload = compress(data, self._level)

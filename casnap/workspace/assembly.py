@@ -14,13 +14,12 @@ from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSource
 from casnap.model.paths import ROOT, split
-from casnap.model.tree import Directory, File, Listing, OmitReason, Omitted, is_redacted
+from casnap.model.tree import Directory, Listing, OmitReason, Omitted, is_redacted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, is_same, traits_of
 from casnap.workspace.cache_file import Patched
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
-from casnap.workspace.rules import CACHE_TAG, GIT_DIRECTORY
 from casnap.workspace.scan import Links
 from casnap.workspace.side_files import SIDE_FILES
 from casnap.workspace.signature import Signature
@@ -93,19 +92,9 @@ def _traits(directory: FoundDirectory, listing: Listing, signatures: tuple[Signa
     traits = directory.traits | traits_of(listing, signatures)
     if directory.is_git_root:
         traits |= Trait.GIT_ROOT
-    if _is_ruled_from_outside(directory):
-        traits |= Trait.UNPROVABLE
     if any(name.endswith(SIDE_FILES) for name in directory.signatures):
         traits |= Trait.SIDE_FILES
     return traits
-
-
-def _is_ruled_from_outside(directory: FoundDirectory) -> bool:
-    """Whether a file that is not captured has a say: no stat of the cache tells when it changes."""
-    said = {*directory.texts, *(name for name in (CACHE_TAG,) if name in directory.signatures)}
-    if directory.traits & Trait.RULES and isinstance(directory.entries.get(GIT_DIRECTORY), Omitted):
-        return True
-    return any(b"/" not in name and not isinstance(directory.entries.get(name), File) for name in said)
 
 
 def _guards(directory: FoundDirectory, listing: Listing) -> Guards:

@@ -38,9 +38,10 @@ class FoundDirectory:
     """A directory, and what has been found in it.
 
     ``own`` has no tree and digest yet. ``rules`` are for what is in it, its own ignore files, which say ``texts``,
-    included; ``remarks`` on those files are for a person. ``pending`` are files that must be read and
-    ``subdirectories`` directories that must be looked into before they have entries. ``guards`` are files that decide
-    about entries, by their paths in it. ``traits`` is what its entries do not show. ``context`` stands for ``rules``.
+    included; ``remarks`` on those files are for a person, and ``read`` tells how each looked when it was read.
+    ``pending`` are files that must be read and ``subdirectories`` directories that must be looked into before they
+    have entries. ``guards`` are files that decide about entries, by their paths in it. ``traits`` is what its entries
+    do not show. ``context`` stands for ``rules``.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class FoundDirectory:
         "own",
         "path",
         "pending",
+        "read",
         "remarks",
         "rules",
         "settled",
@@ -82,6 +84,7 @@ class FoundDirectory:
         texts: Texts,
         findings: Findings,
         remarks: tuple[str, ...],
+        read: Mapping[bytes, Signature | None],
         context: int,
     ) -> None:
         self.path = path
@@ -96,6 +99,7 @@ class FoundDirectory:
         self.texts = texts
         self.findings = findings
         self.remarks = remarks
+        self.read = read
         self.entries: dict[bytes, AnyEntry] = {}
         self.signatures: dict[bytes, Signature] = {}
         self.unsettled: set[bytes] = set()
@@ -189,6 +193,7 @@ class ProvenDirectory(FoundDirectory):
         self.texts = {}
         self.findings = findings
         self.remarks = ()
+        self.read = {}
         self.unsettled = set()
         self.pending = []
         self.subdirectories = []

@@ -42,6 +42,7 @@ class Lister:
         self._nonces = nonces
         self._settling = settling
         self._belief = belief
+        self.tag: Signature | None = None  # of the cache that was last left out
 
     def is_settled(self, signature: Signature) -> bool:
         """Whether a change from now on is bound to give another signature."""
@@ -91,9 +92,12 @@ class Lister:
             texts=files.texts,
             findings=self.findings,
             remarks=files.remarks,
+            read=files.read,
             context=self._context if above is None else above.context,
         )
         self._note_rules(found, names)
+        if not all(read is None or self.is_settled(read) for read in files.read.values()):
+            found.traits |= Trait.UNPROVABLE  # it may say something else by now, and look the same
         if self._omissions.keeps_aside(path, names):
             found.traits |= Trait.UNPROVABLE  # the next scan does not
         for name in names:
@@ -132,8 +136,9 @@ class Lister:
         rules = self._omissions.rules
         files = read_ignore_files(fd, names, rules, at_root=above is None)
         if rules.selection.exclude_caches and above is not None and CACHE_TAG in names:
-            cache = is_cache(fd)
+            cache = is_cache(fd, files.read)
             if cache:
+                self.tag = files.read[CACHE_TAG]
                 return None
             if cache is None:
                 files.texts[CACHE_TAG] = None

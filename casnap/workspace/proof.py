@@ -126,6 +126,9 @@ def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
         same = bytearray(b"\1") * len(file.paths)
         for number in _differing(own, file.own):
             same[number] = 0
+        for number, (stat, device) in enumerate(zip(own, file.devices, strict=True)):
+            if stat is not None and stat.st_dev != device:  # what is new there has other numbers than what is known
+                same[number] = 0
         starts, directory = file.starts, 0
         for row in sorted(_differing(rows, file.rows)):
             while starts[directory + 1] <= row:

@@ -23,6 +23,7 @@ from casnap.workspace.mounts import Mounts
 from casnap.workspace.omissions import Omissions
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.proof import Proof
+from casnap.workspace.provability import note_unprovable
 from casnap.workspace.reader import Reader
 from casnap.workspace.recording import recorded_rules
 from casnap.workspace.rounds import Rounds
@@ -90,7 +91,7 @@ class Survey:
         rounds = Rounds(self._directories, walk, Reader(outbox, parameters, self._progress), self._settling, copier)
         with _shown(self._progress, "reading", ahead.total_bytes):
             rounds.run(jobs)
-        walk.note_unprovable()
+        note_unprovable(walk)
         ended = self._clock.now()
         root, cache = build_trees(walk, outbox, source, reuse=reuse, written=ended)
         outbox.flush()

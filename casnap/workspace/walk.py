@@ -18,7 +18,7 @@ from casnap.workspace.omissions import GIT_OBJECTS
 from casnap.workspace.proof import Proof
 from casnap.workspace.reader import GONE
 from casnap.workspace.rules import CACHE_TAG
-from casnap.workspace.signature import looker, signature_of
+from casnap.workspace.signature import looker
 
 GIT_AT_WORK = "captured, but git was at work in it all the time: a restored copy may be incomplete"
 
@@ -110,13 +110,6 @@ class Walk:
             return None
         return next((entry for entry in self.cached(directory).listing if entry.name == name), None)
 
-    def note_unprovable(self) -> None:
-        """What something is wrong with is looked at again the next time."""
-        for path in self.findings.problems.keys() | self.findings.leftovers:
-            for directory in (path, split(path)[0]):
-                if (found := self.found.get(directory)) is not None:
-                    found.traits |= Trait.UNPROVABLE
-
     def _take_proven(self, path: bytes) -> bool:
         """Take a directory as it is in the cache, where that is proven; whether it is.
 
@@ -165,8 +158,8 @@ class Walk:
         parent, name = split(path)
         above = self.found[parent]
         above.omit(name, OmitReason.IGNORED)
-        tag = signature_of(os.lstat(CACHE_TAG, dir_fd=self._directories.fd(path)))
-        if self._lister.is_settled(tag):
+        tag = self._lister.tag  # as it was when it was read
+        if tag is not None and self._lister.is_settled(tag):
             above.guards[join(name, CACHE_TAG)] = tag
         else:
             above.traits |= Trait.UNPROVABLE

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from casnap import Busy, CheckpointManager, Damage, NotFound
 from casnap.engine import checkpoint as checkpoint_engine
+from casnap.engine import gc
 from casnap.engine.context import Context
 from casnap.engine.gc import collect
 from casnap.engine.gc_terms import ASKED_FOR, AUTOMATIC, Terms
@@ -26,6 +27,8 @@ from casnap.model.report import WorkspaceInfo
 from casnap.settings import load_settings, open_context
 from casnap.store import follower, packs
 from casnap.store.collection import Collection
+from casnap.store.compaction import Compaction
+from casnap.store.marks import Marks
 from casnap.store.oplog import Oplog
 from casnap.store.space import Space
 from support.oracle import snapshot
@@ -570,3 +573,68 @@ def test_a_signal_while_a_line_is_written_takes_nothing_away_that_the_line_names
         collect(opened)
         fresh.restore_to(tmp_path / "after", "first")
     assert (tmp_path / "after" / "first").read_bytes() == noise("first", 5000)
+
+
+@pytest.mark.parametrize("moment", [(gc._Run, "_note"), (Marks, "adopt"), (Compaction, "confirm")])
+def test_a_signal_after_a_line_is_written_takes_nothing_away_that_the_line_names(
+    manager: CheckpointManager,
+    workspace: Path,
+    context: Context,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    moment: tuple[type, str],
+) -> None:
+    make(manager, workspace, "c2", "c3", size=50_000)
+    manager.delete("c2")
+
+    place, name = moment
+    act, calls = getattr(place, name), []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:  # the first line frees a checkpoint, the second one packs
+            raise KeyboardInterrupt
+        return act(*arguments)
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(place, name, interrupted)
+        collect(context)
+    with CheckpointManager(workspace) as fresh:
+        assert restored(fresh, tmp_path, "c3") == dict(snapshot(workspace))
+        opened, _ = fresh._find()
+        collect(opened)
+        fresh.restore_to(tmp_path / "after", "first")
+    assert (tmp_path / "after" / "first").read_bytes() == noise("first", 5000)
+
+
+def test_an_adopted_difference_whose_base_a_gc_took_is_written_anew(
+    manager: CheckpointManager, workspace: Path, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packs, "PACK_SIZE", 130_000)
+    (workspace / "f").write_bytes(noise("f", 140_000))
+    (workspace / "first").unlink()
+    manager.create("one")  # its pack is full
+    (workspace / "f").write_bytes(noise("f", 140_000)[:-9] + b"a new end")
+    commit = checkpoint_engine._commit
+
+    def killed(*arguments: Any) -> None:
+        arguments[-1].finish()
+        raise KeyboardInterrupt
+
+    def after_a_gc(*arguments: Any) -> Any:
+        commits.append(len(commits))
+        if len(commits) == 1:
+            assert len(collect(context, EVERYTHING).checkpoints) == 2
+        return commit(*arguments)
+
+    with monkeypatch.context() as patch, CheckpointManager(workspace) as second, pytest.raises(KeyboardInterrupt):
+        patch.setattr(checkpoint_engine, "_commit", killed)
+        second.create("two")
+    manager.delete("first", "one")
+    commits: list[int] = []
+    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    with CheckpointManager(workspace) as third:
+        third.create("three")
+    assert commits == [0, 1]
+    with CheckpointManager(workspace) as fresh:
+        assert restored(fresh, tmp_path, "three") == dict(snapshot(workspace))

@@ -130,3 +130,20 @@ def test_what_is_no_index_is_said(data: bytes) -> None:
 def test_a_broken_index_costs_only_the_count(repository: Path, manager: CheckpointManager) -> None:
     (repository / ".git" / "index").write_bytes(b"broken" * 9)
     assert state(manager).changed is None
+
+
+@pytest.mark.parametrize("file", ["HEAD", "commondir", "gitdir"])
+def test_zeros_that_a_crash_left_in_a_name_stop_nothing(workspace: Path, manager: CheckpointManager, file: str) -> None:
+    git = workspace / ".git"
+    (workspace / "f").write_text("f")
+    if file == "gitdir":
+        git.write_bytes(b"gitdir: /nowhere/a\0\0b\n")
+    else:
+        git.mkdir()
+        (git / "HEAD").write_text("ref: refs/heads/main\n")
+        (git / file).write_bytes(b"ref: refs/heads/ma\0\0in\n")
+    manager.create("torn")
+    assert manager.show("torn").git is None or manager.show("torn").git.commit == ""
+    (workspace / "f").write_text("changed")
+    assert manager.rollback("torn").complete
+    assert (workspace / "f").read_text() == "f"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from array import array
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from casnap import CheckpointManager
-from support.scanning import settle
+from casnap.workspace.cache_file import CacheFile, encode_cache, load_cache
+from casnap.workspace.rounds import Rounds
+from support.scanning import MemoryStore, settle, take
 
 TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n"
 
@@ -68,3 +72,82 @@ def test_a_tag_that_becomes_valid_in_place_is_seen(manager: CheckpointManager, w
     after = manager.create()
     assert after.skipped > before.skipped - bool(rules)
     assert after.digest != before.digest
+
+
+def create_without_cache(manager: CheckpointManager, home: Path, name: str) -> None:
+    """A checkpoint that believes no cache."""
+    for cache in (home / "store" / "cache").glob("*.stat"):
+        cache.unlink()
+    manager.create(name)
+
+
+@pytest.mark.parametrize("before", ["", "*.key\n"], ids=["a rule comes", "a rule goes"])
+def test_an_ignore_file_that_changes_while_others_are_read_counts_the_next_time(
+    manager: CheckpointManager, workspace: Path, home: Path, monkeypatch: pytest.MonkeyPatch, before: str
+) -> None:
+    after = "" if before else "*.key\n"
+    (workspace / "z").mkdir()
+    (workspace / "z" / ".casnapignore").write_text(before)
+    (workspace / "z" / "secret.key").write_text("secret")
+    settle(workspace)
+    run = Rounds.run
+
+    def changed_meanwhile(*arguments: Any) -> Any:
+        (workspace / "z" / ".casnapignore").write_text(after)
+        return run(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rounds, "run", changed_meanwhile)
+        manager.create("one")
+    settle(workspace)
+    (workspace / "z" / "secret.key").write_text("edited")
+    settle(workspace)
+    manager.create("two")
+    create_without_cache(manager, home, "all")
+    assert manager.show("two").digest == manager.show("all").digest
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "text"),
+    [
+        ({"exclude": ".casnapignore\n"}, ".casnapignore", "*.log\n"),
+        ({"exclude": "pyproject.toml\n"}, "pyproject.toml", '[tool.casnap]\nexclude = ["*.log"]\n'),
+        ({"exclude": ".gitignore\n", "use_gitignore": True}, "d/.gitignore", "*.log\n"),
+        ({"exclude": "CACHEDIR.TAG\n"}, "d/CACHEDIR.TAG", TAG.decode()),
+    ],
+)
+def test_an_empty_ignore_file_that_is_left_out_is_read_when_it_was_edited_in_place(
+    workspace: Path, home: Path, monkeypatch: pytest.MonkeyPatch, rule: dict[str, Any], name: str, text: str
+) -> None:
+    for key, value in rule.items():
+        monkeypatch.setenv(f"CASNAP_{key.upper()}", str(value))
+    (workspace / "d").mkdir()
+    (workspace / name).write_text("")
+    (workspace / "d" / "x.log").write_text("log")
+    settle(workspace)
+    with CheckpointManager(workspace) as manager:
+        manager.create("one")
+        manager.create("two")
+        (workspace / name).write_text(text)
+        settle(workspace)
+        manager.create("three")
+        create_without_cache(manager, home, "all")
+        assert manager.show("three").digest == manager.show("all").digest != manager.show("two").digest
+
+
+def test_links_are_found_when_the_disk_has_another_number_than_before(workspace: Path, tmp_path: Path) -> None:
+    names, store = {"store": "s", "workspace": "w", "boot": "b"}, MemoryStore()
+    for name in ("a", "b"):
+        (workspace / name).mkdir()
+    (workspace / "a" / "x").write_text("x")
+    os.link(workspace / "a" / "x", workspace / "b" / "y")
+    settle(workspace)
+    found = take(workspace, store)
+    (tmp_path / "cache").write_bytes(encode_cache(found.cache, **names, checkpoint=b"c" * 32))
+    cache = load_cache(tmp_path / "cache", **names)
+    assert cache is not None
+    assert isinstance(cache.directories, CacheFile)
+    cache.directories.devices = array("Q", [device + 1 for device in cache.directories.devices])
+    (workspace / "b" / "z").write_text("z")
+    settle(workspace)
+    assert take(workspace, store, cache=cache).links == ((b"a/x", b"b/y"),)
