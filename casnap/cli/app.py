@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from casnap.cli.grammar import ALIASES, BEFORE_EVERY_STEP
+from casnap.cli.grammar import ALIASES, RESTORE, grammar_of
 from casnap.cli.options import global_options, verb_of
 from casnap.cli.session import Session
 from casnap.errors import Usage
@@ -62,9 +62,9 @@ class Program(click.Group):
             return None
         base = f"{name}_" if keyword.iskeyword(name) else name.replace("-", "_")
         module = importlib.import_module(f"casnap.cli.{base}")
-        if name in BEFORE_EVERY_STEP:
-            return verb_of(name, BEFORE_EVERY_STEP[name], module.carry_out)
-        command: click.Command = module.restore if cmd_name == "restore" else module.command
+        if (grammar := grammar_of(cmd_name)) is not None:
+            return verb_of("restore" if grammar is RESTORE else name, grammar, module.carry_out)
+        command: click.Command = module.command
         return command
 
     def resolve_command(

@@ -54,11 +54,23 @@ class Option:
 
 
 class Grammar:
-    """What may follow a verb: ``argument`` is the key of the one word that may, empty where none may."""
+    """What may follow a verb: ``argument`` is the key of the one word that may, empty where none may.
 
-    def __init__(self, options: tuple[Option, ...] = (), argument: str = "") -> None:
+    The help shows it as ``metavar``. With ``takes_paths`` paths may follow ``--``.
+    """
+
+    def __init__(
+        self,
+        options: tuple[Option, ...] = (),
+        argument: str = "",
+        metavar: str | None = None,
+        *,
+        takes_paths: bool = False,
+    ) -> None:
         self.options = options
         self.argument = argument
+        self.metavar = metavar
+        self.takes_paths = takes_paths
 
 
 EVERYWHERE = (
@@ -90,7 +102,7 @@ EVERYWHERE = (
 
 AGREED = Option("yes", ("-y", "--yes", "--force"), "Do not ask.")
 
-BEFORE_EVERY_STEP = {
+AT_ONCE = {
     "checkpoint": Grammar(
         (
             Option(
@@ -131,5 +143,60 @@ BEFORE_EVERY_STEP = {
         )
     ),
     "status": Grammar(),
+    "rollback": Grammar(
+        (
+            Option("snapshot", ("-s", "--snapshot"), "The checkpoint, as an option.", "REV", "text", repeated="same"),
+            Option(
+                "back",
+                ("-n", "--num-ancestors"),
+                "The N-th ancestor of head: 1 is its parent, 0 head itself.",
+                "N",
+                "text",
+                repeated="same",
+            ),
+            Option("step", ("--step",), "The checkpoint with this step.", "N", "text", repeated="same"),
+            Option(
+                "instant",
+                ("--to",),
+                "The newest checkpoint that was there at this time.",
+                "TIME",
+                "text",
+                repeated="same",
+            ),
+            Option("preview", ("--preview", "--dry-run"), "Show what would be done, and do nothing."),
+            Option("keep_git", ("--keep-git",), "Leave every git directory as it is."),
+            Option(
+                "no_safety",
+                ("--no-safety",),
+                "Take no safety checkpoint: no way back. For a full or read-only store.",
+            ),
+            AGREED,
+        ),
+        argument="revision",
+        metavar="[REV]",
+        takes_paths=True,
+    ),
 }
 """What may follow the verbs that must begin at once. What each does is ``carry_out`` in the module of its name."""
+
+RESTORE = Grammar(
+    (
+        *AT_ONCE["rollback"].options,
+        Option(
+            "target",
+            ("--target",),
+            "Write it into DIR and leave the workspace alone: restore-to.",
+            "DIR",
+            "text",
+        ),
+    ),
+    argument="revision",
+    metavar="[REV]",
+    takes_paths=True,
+)
+"""``rollback`` under a name which some expect to write elsewhere."""
+
+
+def grammar_of(word: str) -> Grammar | None:
+    """What may follow a verb, under whatever name; None where click alone knows."""
+    return RESTORE if word == "restore" else AT_ONCE.get(ALIASES.get(word, word))

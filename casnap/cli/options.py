@@ -51,9 +51,13 @@ def verb(name: str, *, takes_paths: bool = False) -> Callable[[Callable[..., int
 
 def verb_of(name: str, grammar: Grammar, function: Callable[..., int]) -> Verb:
     """The verb that a grammar describes; ``function`` is what it does, and its help."""
-    own: list[click.Parameter] = [click.Argument([grammar.argument], required=False)] if grammar.argument else []
+    own: list[click.Parameter] = []
+    if grammar.argument:
+        own.append(click.Argument([grammar.argument], required=False, metavar=grammar.metavar))
     own += [_own_option(option) for option in grammar.options]
-    return click.command(name, cls=Verb, params=[*own, *global_options()])(click.pass_obj(function))
+    command = click.command(name, cls=Verb, params=[*own, *global_options()])(click.pass_obj(function))
+    command.takes_paths = grammar.takes_paths
+    return command
 
 
 def global_options() -> list[click.Parameter]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
 from functools import partial
 
-import click
+from msgspec import Struct
 
-from casnap.cli.options import agreed, flag, once, verb
 from casnap.cli.outcome import outcome_status, show_rollback, show_rollbacks
 from casnap.cli.output import printable
-from casnap.cli.restore_to import run_restore_to
 from casnap.cli.revisions import choose, find_typed
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, tag
@@ -21,17 +17,7 @@ from casnap.model.checkpoint import Checkpoint
 from casnap.model.report import WorkspaceInfo
 
 
-@verb("rollback", takes_paths=True)
-@click.argument("revision", metavar="[REV]", required=False)
-@once("-s", "--snapshot", "snapshot", metavar="REV", help="The checkpoint, as an option.")
-@once("-n", "--num-ancestors", "back", metavar="N", help="The N-th ancestor of head: 1 is its parent, 0 head itself.")
-@once("--step", metavar="N", help="The checkpoint with this step.")
-@once("--to", "instant", metavar="TIME", help="The newest checkpoint that was there at this time.")
-@flag("--preview", "--dry-run", "preview", help="Show what would be done, and do nothing.")
-@flag("--keep-git", help="Leave every git directory as it is.")
-@flag("--no-safety", help="Take no safety checkpoint: no way back. For a full or read-only store.")
-@agreed
-def command(
+def carry_out(
     session: Session,
     revision: str | None,
     snapshot: str | None,
@@ -56,6 +42,8 @@ def command(
     if target is not None:
         if preview or no_safety or keep_git or len(found) > 1:
             raise Usage("bad options: --target goes with one -w, no --preview, --no-safety, --keep-git")
+        from casnap.cli.restore_to import run_restore_to  # here: it imports click
+
         return run_restore_to(session, *found[0], target)
     if back is not None:
         session.output.talk("note: -n counts parents of head: 1 is its parent, `casnap rollback` alone goes to head")
@@ -63,8 +51,7 @@ def command(
     return _roll_back(session, found, options, yes=yes)
 
 
-@dataclass(frozen=True, slots=True)
-class _Options:
+class _Options(Struct, frozen=True):
     preview: bool
     safety: bool
     keep_git: bool
@@ -93,12 +80,3 @@ def _roll_back(session: Session, found: list[tuple[WorkspaceInfo, Checkpoint]], 
         show_rollbacks(session, list(zip(workspaces, reports, strict=False)), failed, workspaces[after + 1 :])
     statuses = [error.exit_status if error else 0, *(outcome_status(session, report) for report in reports)]
     return next(filter(None, statuses), 0)
-
-
-restore = copy.copy(command)
-"""The same under the name ``restore``, which some expect to write elsewhere: ``--target DIR``."""
-restore.name = "restore"
-restore.params = [
-    *command.params,
-    click.Option(["--target"], metavar="DIR", help="Write it into DIR and leave the workspace alone: restore-to."),
-]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from casnap.cli.grammar import ALIASES, BEFORE_EVERY_STEP, EVERYWHERE, Option
+from casnap.cli.grammar import ALIASES, EVERYWHERE, Grammar, Option, grammar_of
 from casnap.cli.session import Options
 
 MOST_DIGITS = 9
@@ -42,7 +42,7 @@ def read(arguments: list[str]) -> Request | None:
 def _read(arguments: list[str]) -> Request:
     if "--" in arguments:  # paths follow it, wherever it stands, and these verbs take none
         raise _NotUnderstood
-    verb, known, argument = "", _EVERYWHERE, ""
+    verb, grammar, known, argument = "", None, _EVERYWHERE, ""
     given: dict[str, Any] = {}
     words = iter(arguments)
     for word in words:
@@ -54,16 +54,18 @@ def _read(arguments: list[str]) -> Request:
             given[option.key] = _combined(option, given, _value(option, value if equals else None, words))
         elif not verb:
             verb = ALIASES.get(word, word)
-            if verb not in BEFORE_EVERY_STEP:
+            grammar = grammar_of(word)
+            if grammar is None:
                 raise _NotUnderstood
-            grammar = BEFORE_EVERY_STEP[verb]
             argument = grammar.argument
             known = _EVERYWHERE | {name: option for option in grammar.options for name in option.names}
         elif argument and argument not in given:
             given[argument] = word
         else:
             raise _NotUnderstood
-    return _request(verb, given)
+    if grammar is None:
+        raise _NotUnderstood
+    return _request(verb, grammar, given)
 
 
 def _value(option: Option, attached: str | None, words: Iterator[str]) -> Any:
@@ -102,14 +104,11 @@ def _combined(option: Option, given: dict[str, Any], value: Any) -> Any:
     return value
 
 
-def _request(verb: str, given: dict[str, Any]) -> Request:
-    if not verb:
-        raise _NotUnderstood
+def _request(verb: str, grammar: Grammar, given: dict[str, Any]) -> Request:
     options = Options()
     for option in EVERYWHERE:
         if option.key in given:
             options.keep(option.key, given.pop(option.key))
-    grammar = BEFORE_EVERY_STEP[verb]
     values = {option.key: False if option.takes == "nothing" else None for option in grammar.options}
     if grammar.argument:
         values[grammar.argument] = None

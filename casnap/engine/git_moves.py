@@ -6,7 +6,8 @@ import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.engine.compare import TreeView
 from casnap.engine.content import pieces
@@ -73,8 +74,7 @@ def _by_git_directory(plan: Plan, live: TreeView, target: TreeView) -> dict[byte
     }
 
 
-@dataclass(frozen=True, slots=True)
-class _Side:
+class _Side(Struct, frozen=True):
     """The live tree or the target, and how a file of it is read."""
 
     view: TreeView

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.paths import ROOT, components, split
@@ -17,8 +18,7 @@ Unit = tuple[bytes, ...]
 """Paths that are to share one inode: a hard-link group of the target, or a single path."""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The acts of a plan, each in its order.
 
     ``removals`` are names to take away, deepest first; ``directories`` are to be created, highest first;

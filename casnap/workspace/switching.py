@@ -11,7 +11,8 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+
+from msgspec import Struct
 
 from casnap.errors import CasnapError
 from casnap.fs import placing
@@ -28,12 +29,11 @@ Late = Callable[[bytes, int], None]
 """Takes what was written into an entry (path, open descriptor) while it was being replaced."""
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(Struct):
     """What switching came to: paths that are not as the target has them, and metadata that could not be set."""
 
-    left_alone: list[Problem] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    left_alone: list[Problem] = []
+    problems: list[Problem] = []
 
 
 class Switch:

@@ -12,15 +12,15 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from casnap.cli import checkpoint, overview, status
+from casnap.cli import checkpoint, overview, rollback, status
 from casnap.cli import list as list_
 from casnap.cli.app import invoke
-from casnap.cli.grammar import ALIASES, BEFORE_EVERY_STEP, EVERYWHERE, Option
+from casnap.cli.grammar import ALIASES, AT_ONCE, EVERYWHERE, Option, grammar_of
 from casnap.cli.session import Options, Session
 from casnap.cli.spellings import read
 from casnap.errors import Usage
 
-MODULES = {"checkpoint": checkpoint, "list": list_, "status": status}
+MODULES = {"checkpoint": checkpoint, "list": list_, "rollback": rollback, "status": status}
 KEYS = ("store", "workspaces", "json", "format", "quiet", "verbose", "debug", "no_color", "strict", "wait")
 
 Meaning = tuple[str, dict[str, Any], dict[str, Any]]
@@ -55,7 +55,7 @@ def read_by_click(words: list[str]) -> Meaning | None:
     return None if not called else (called[0][0], options_of(session.options), called[0][1])
 
 
-VERBS = [*BEFORE_EVERY_STEP, *(alias for alias, verb in ALIASES.items() if verb in BEFORE_EVERY_STEP)]
+VERBS = [*AT_ONCE, *(alias for alias, verb in ALIASES.items() if verb in AT_ONCE)]
 verbs = st.sampled_from(VERBS)
 numbers = st.integers(0, 10**9 - 1).map(str)
 texts = st.text(max_size=5).filter(lambda text: text != "--") | st.sampled_from(["-w", "--json", "-", "a=b", "--x=y"])
@@ -97,7 +97,8 @@ def some_of(draw: st.DrawFn, options: tuple[Option, ...]) -> list[list[str]]:
 def right_lines(draw: st.DrawFn) -> list[str]:
     """Command lines with nothing wrong in them."""
     word = draw(verbs)
-    grammar = BEFORE_EVERY_STEP[ALIASES.get(word, word)]
+    grammar = grammar_of(word)
+    assert grammar is not None
     once = draw(st.booleans())  # two stores, one before the verb and one after it, would be a mistake
     before = draw(some_of(tuple(option for option in EVERYWHERE if once or option.key != "store")))
     anywhere = tuple(option for option in EVERYWHERE if not once or option.key != "store")
@@ -111,7 +112,7 @@ def right_lines(draw: st.DrawFn) -> list[str]:
 ODD = ["", "-", "x", "3", "-1", "٣", "1e3", "nan", "-h", "--help", "--version", "--nope", "--jso", "-qv", "-wx", "-n3"]
 ODD += ["-n=3", "-w=x", "--json=1", "--limit=-1", "--limit=", "--store=", "--format=xml", "--wait=.", "--wait=-1", "--"]
 NAMES = [name for option in EVERYWHERE for name in option.names]
-NAMES += [name for grammar in BEFORE_EVERY_STEP.values() for option in grammar.options for name in option.names]
+NAMES += [name for grammar in AT_ONCE.values() for option in grammar.options for name in option.names]
 words = st.sampled_from(NAMES) | st.sampled_from(ODD) | st.sampled_from(["json", "table", "1", "0.5"]) | texts
 any_lines = st.builds(
     lambda before, verb, after: [*before, *verb, *after],
@@ -154,5 +155,5 @@ def test_help_and_mistakes_are_left_to_click(verb: str) -> None:
 
 
 def test_other_verbs_and_none_are_left_to_click() -> None:
-    for words in ([], ["--json"], ["rollback"], ["restore", "x"], ["lst"], ["-w", "list"]):
+    for words in ([], ["--json"], ["undo"], ["diff", "x"], ["lst"], ["-w", "list"]):
         assert read(words) is None
