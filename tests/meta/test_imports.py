@@ -50,7 +50,7 @@ MAKING = {
 
 CHANGING = {
     "cli": "as_json outcome revisions rollback",
-    "engine": "alike git_moves late protection recorded request restoring rollback roots safety scope",
+    "engine": "alike checkpoint git git_moves late protection recorded request restoring rollback roots safety scope",
     "fs": "placing",
 }
 """What changing a workspace takes beside that."""
@@ -71,7 +71,7 @@ COMMANDS = {
         [ROOMS, LOOKING, MAKING, {"cli": "checkpoint"}],
     ),
     "checkpoint": (["save", "-m", "why"], [ROOMS, LOOKING, MAKING, {"cli": "checkpoint"}]),
-    "rollback": (["rollback"], [ROOMS, LOOKING, MAKING, CHANGING]),
+    "rollback": (["rollback"], [ROOMS, LOOKING, CHANGING]),
     "checkpoint as JSON": (["checkpoint", "--json"], [ROOMS, LOOKING, MAKING, {"cli": "as_json checkpoint"}]),
 }
 
