@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from casnap.cli.as_json import failure_record, rollback_fields, workspace_record
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, path_text, plan_line, problem_line, quantity, tag
@@ -32,6 +31,8 @@ def show_rollbacks(
 ) -> None:
     """Rollbacks of several workspaces in one document; ``rest`` was not begun after one had failed."""
     if session.as_json:
+        from casnap.cli.as_json import failure_record, rollback_fields, workspace_record  # here: json takes its time
+
         records = [{"workspace": workspace_record(place), **rollback_fields(report)} for place, report in done]
         failures = [failure_record(place, error) for place, error in failed]
         session.document("rollback", None, workspaces=records, failed=failures)
@@ -56,6 +57,8 @@ def show_failures(session: Session, failed: list[Failure]) -> None:
 def show_rollback(session: Session, verb: str, workspace: WorkspaceInfo, report: RollbackReport) -> None:
     """Say what was done, or would be, and how to get back."""
     if session.as_json:
+        from casnap.cli.as_json import rollback_fields
+
         session.document(verb, workspace, **rollback_fields(report))
     else:
         _show_lines(session, report)

@@ -49,7 +49,7 @@ MAKING = {
 """What making a checkpoint takes beside that; whether a gc is due is asked last."""
 
 CHANGING = {
-    "cli": "as_json outcome revisions rollback",
+    "cli": "outcome revisions rollback",
     "engine": "alike checkpoint git git_moves late protection recorded request restoring rollback roots safety scope",
     "fs": "placing",
 }
