@@ -311,7 +311,7 @@ def test_what_nobody_has_open_is_taken_to_the_byte_also_with_copies(
 def test_a_database_that_cannot_be_copied_is_taken_as_it_stands(
     workspace: Path, consistent: CheckpointManager, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("casnap.engine.scanning.copy_database", lambda *args, **options: None)
+    monkeypatch.setattr("casnap.store.database_copy.copy_database", lambda *args, **options: None)
     make(workspace / "app.db", "wal")
     with in_use(workspace / "app.db", "UPDATE t SET v = 'new'"):
         before = snapshot(workspace)
