@@ -27,12 +27,43 @@ class Base(NamedTuple):
     raw: bytes
 
 
+class _Recent:
+    """What was decoded lately: a chain of differences is undone once for all that build on the same.
+
+    The bytes of a record are compared, since another may stand at its place after a gc.
+    """
+
+    MOST = 8 << 20
+    """Bytes that are kept, and how many of them one object may take."""
+    LARGEST = 256 << 10
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, int], tuple[bytes, ObjectKey, bytes]] = {}
+        self._size = 0
+
+    def find(self, pack: str, record: Record) -> tuple[ObjectKey, bytes] | None:
+        """The object that the record was found to hold."""
+        kept = self._kept.get((pack, record.offset))
+        return None if kept is None or kept[0] != record.payload else kept[1:]
+
+    def keep(self, pack: str, record: Record, key: ObjectKey, raw: bytes) -> None:
+        """Remember it."""
+        if len(raw) > self.LARGEST:
+            return
+        if self._size + len(raw) > self.MOST:
+            self._kept.clear()
+            self._size = 0
+        self._kept[pack, record.offset] = (record.payload, key, raw)
+        self._size += len(raw)
+
+
 class ObjectReader:
     """Reads objects out of packs."""
 
     def __init__(self, files: PackFiles, find_places: FindPlaces) -> None:
         self.files = files
         self._find_places = find_places
+        self._recent = _Recent()
         self._last_group: tuple[str, int, Objects] | None = None
 
     def load(self, key: ObjectKey, place: Place) -> bytes:
@@ -42,7 +73,7 @@ class ObjectReader:
             Damage: it is not there, or does not match its name.
             TooNew: its record is of a newer format.
         """
-        found, data = self._at(place.pack, self.files.record(place.pack, place.offset), place.slot)
+        found, data = self._at(place.pack, self.files.record(place.pack, place.offset), place.slot, recent=self._recent)
         if found != key:
             raise Damage(f"cannot read {key}: another object lies at its place")
         return data
@@ -152,7 +183,8 @@ class ObjectReader:
         """
         return self._at(pack, record, slot)
 
-    def _at(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
+    def _at(self, pack: str, record: Record, slot: int, *, recent: _Recent | None = None) -> tuple[ObjectKey, bytes]:
+        """``recent`` serves who wants the bytes; who asks whether a record can be decoded has it done anew."""
         header = record.header
         if header.kind is RecordKind.GROUP:
             objects = self._group(pack, record)
@@ -161,17 +193,22 @@ class ObjectReader:
             return objects[slot]
         if not header.kind.is_object or slot != NO_SLOT:
             raise Damage(f"cannot read pack {pack}: no object lies at {record.offset}")
-        raw = decode_payload(header, record.payload, self._base(pack, record))
-        return identify(header, raw), raw
+        if recent is not None and (known := recent.find(pack, record)) is not None:
+            return known
+        raw = decode_payload(header, record.payload, self._base(pack, record, recent))
+        key = identify(header, raw)
+        if recent is not None:
+            recent.keep(pack, record, key, raw)
+        return key, raw
 
     def _group(self, pack: str, record: Record) -> Objects:
         if self._last_group is None or self._last_group[:2] != (pack, record.offset):
             self._last_group = (pack, record.offset, split_group(decode_payload(record.header, record.payload, None)))
         return self._last_group[2]
 
-    def _base(self, pack: str, record: Record) -> bytes | None:
+    def _base(self, pack: str, record: Record, recent: _Recent | None) -> bytes | None:
         """The decoded and checked base of a delta; None for what is no delta."""
-        return self.base_of(pack, record).raw if record.header.encoding is Encoding.DELTA else None
+        return self._base_of(pack, record, recent).raw if record.header.encoding is Encoding.DELTA else None
 
     def base_of(self, pack: str, record: Record) -> Base:
         """The decoded and checked base of a delta.
@@ -180,6 +217,9 @@ class ObjectReader:
             Damage: it is gone or bad.
             TooNew: it is of a newer format.
         """
+        return self._base_of(pack, record, None)
+
+    def _base_of(self, pack: str, record: Record, recent: _Recent | None) -> Base:
         header = record.header
         cause: Damage | TooNew = Damage(f"cannot read pack {pack}: the delta at {record.offset} has no base")
         for place in self._base_places(pack, record.offset, record.header):
@@ -187,7 +227,7 @@ class ObjectReader:
                 base = self.files.record(place.pack, place.offset)
                 if base.header.depth >= header.depth:
                     raise Damage(f"cannot read pack {pack}: the delta at {record.offset} has a base as deep as itself")
-                key, raw = self._at(place.pack, base, place.slot)
+                key, raw = self._at(place.pack, base, place.slot, recent=recent)
             except (Damage, TooNew) as error:
                 cause = error
                 continue

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from casnap.codec.records import MAX_STANDING, Encoding, RecordHeader
+from casnap.codec.records import MAX_STANDING, Encoding, RecordHeader, RecordKind
 from casnap.model.ids import ObjectKey
-from casnap.store import deltas
+from casnap.store import deltas, objects
 from casnap.store.store import Store
 from support.stores import chunk, commit_session, make_store, noise, open_store, pack_files
 
@@ -155,3 +156,39 @@ def test_what_heals_a_damaged_object_is_written_in_full(store: Store) -> None:
     keep(healing, version(1), version(0))
     assert header(healing, key).encoding is Encoding.ZSTD
     assert open_store(store.path).read(key) == version(1)
+
+
+def test_what_a_chain_builds_on_is_decoded_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    keep(store, version(0))
+    versions = [version(0)]
+    for number in range(1, 5):
+        versions.append(edited(versions[-1], number))
+        keep(store, versions[-1], versions[-2])
+    decoded: list[int] = []
+    decode = objects.decode_payload
+
+    def counted(header: RecordHeader, *rest: Any) -> bytes:
+        decoded.extend([header.depth] if header.kind is RecordKind.CHUNK else [])
+        return decode(header, *rest)
+
+    monkeypatch.setattr(objects, "decode_payload", counted)
+    fresh = open_store(store.path)
+    for data in reversed(versions):
+        assert fresh.read(chunk(data)) == data
+    assert sorted(decoded) == [0, 1, 2, 3, 4]
+
+
+def test_another_record_at_the_same_place_is_decoded_anew(store: Store) -> None:
+    recent = objects._Recent()
+    key, other = keep(store, TEXT), keep(store, TEXT[:-9])
+    records = []
+    for one in (key, other):
+        place = store.state().places([one])[one][0]
+        records.append(store.parts.reader.files.record(place.pack, place.offset))
+    recent.keep("pack", records[0], key, TEXT)
+    assert recent.find("pack", records[0]) == (key, TEXT)
+    assert recent.find("pack", records[1]._replace(offset=records[0].offset)) is None
+    assert recent.find("other", records[0]) is None
+    for number in range(1000):  # little is kept
+        recent.keep("pack", records[0]._replace(offset=number), key, TEXT)
+    assert sum(len(raw) for _, _, raw in recent._kept.values()) <= recent.MOST
