@@ -62,8 +62,8 @@ crash: $(READY) ## kill casnap again and again, and look at what is left
 fuzz: $(READY) ## feed damaged bytes to the parsers, 30 seconds to each (FUZZ_SECONDS)
 	$(BIN)/python -m fuzz.run --seconds $(FUZZ_SECONDS)
 
-bench: $(READY) ## time the main verbs on a generated tree
-	PYTHONPATH=tests $(BIN)/python -m bench.verbs
+bench: $(READY) ## casnap beside git, restic, borg and others; make bench SIZE=1000 takes two minutes (ROWS, PEERS, BENCH)
+	PYTHONPATH=tests $(BIN)/python -m bench.run $(if $(SIZE),--size $(SIZE)) $(if $(ROWS),--rows $(ROWS)) $(if $(PEERS),--peers $(PEERS)) $(BENCH)
 
 docs: $(READY) ## check the links and the names that the documentation mentions
 	$(BIN)/pytest -q tests/meta/test_docs.py tests/unit/test_codec_docs.py tests/unit/test_format_vectors.py
