@@ -43,6 +43,7 @@ VERBS = {
     "import": "Checkpoints from the history of another system.",
     "recover": "Finish a rollback that was interrupted.",
     "forget": "Stop protecting a directory; its files stay.",
+    "bench": "How quick casnap is with a directory of yours.",
     "completion": "The script that completes in bash, zsh or fish.",
 }
 """Each verb and what its help says in one line; kept here so that help need not import them all."""

@@ -33,7 +33,11 @@ DIRECTORIES = frozenset({"DIR", "[DIR]"})
 FILES = frozenset({"FILE", "[FILE]", "PATH"})
 """What a word stands for is told by what the help calls it."""
 
-ACTIONS = {"workspace": ("list", "move", "gone"), "config": ("list", "get", "set", "add", "unset", "import")}
+ACTIONS = {
+    "workspace": ("list", "move", "gone"),
+    "config": ("list", "get", "set", "add", "unset", "import"),
+    "bench": ("mark",),
+}
 """The first words of the verbs that are several in one."""
 
 
@@ -181,7 +185,7 @@ def _actions(line: _Line, actions: tuple[str, ...], typed: str) -> Iterator[Item
             yield from (CompletionItem(action) for action in actions if action.startswith(typed))
         case ["move"]:
             yield from _workspaces(line, typed)
-        case ["move", _]:
+        case ["move", _] | ["mark"]:
             yield CompletionItem(typed, "dir")
         case ["import"]:
             yield CompletionItem(typed, "file")

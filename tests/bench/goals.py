@@ -92,13 +92,15 @@ GOALS = (
 class Verdict:
     """A goal beside what was measured: casnap's figure and the ``other``'s, in seconds or bytes; ``ratio`` of the two.
 
-    ``other`` is the name of the best program that was measured, empty where the goal is a number of bytes.
+    ``other`` is the name of the best program that was measured, empty where the goal is a number of bytes. ``cpu`` is
+    the ratio of processor time, which a busy machine disturbs less; None where that says nothing.
     """
 
     goal: Goal
     ours: float
     other: str
     theirs: float
+    cpu: float | None = None
 
     @property
     def ratio(self) -> float:
@@ -124,22 +126,22 @@ def verdicts(results: Results, size: int) -> list[Verdict]:
 
 
 def _judge(results: Results, size: int, goal: Goal) -> Verdict | None:
-    ours = figure(results, goal, size, "casnap")
+    def figure(peer: str, what: str = goal.figure) -> float | None:
+        result = results.get(goal.row, size, peer)
+        return None if result is None else result.figure(what)
+
+    ours = figure("casnap")
     if ours is None:
         return None
     if not goal.others:
         return Verdict(goal, ours, "", goal.factor)
-    theirs = [(amount, other) for other in goal.others if (amount := figure(results, goal, size, other)) is not None]
+    theirs = [(amount, other) for other in goal.others if (amount := figure(other)) is not None]
     if not theirs:
         return None
     best, name = min(theirs)
-    return Verdict(goal, ours, name, best)
-
-
-def figure(results: Results, goal: Goal, size: int, peer: str) -> float | None:
-    """What a goal is about, as one program has it."""
-    result = results.get(goal.row, size, peer)
-    return None if result is None else result.figure(goal.figure)
+    our_cpu, their_cpu = figure("casnap", "cpu"), figure(name, "cpu")
+    cpu = our_cpu / their_cpu if goal.figure == "time" and our_cpu and their_cpu else None
+    return Verdict(goal, ours, name, best, cpu)
 
 
 def missed(found: Sequence[Verdict]) -> list[Verdict]:

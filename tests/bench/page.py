@@ -63,7 +63,8 @@ def _when(results: Results, size: int) -> str:
     dates = sorted({one.date for one in all_of_it})
     load = sorted(one.load for one in all_of_it)
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"Stores and workspaces on {places}; {when}; load before each row {load[0]:.1f} to {load[-1]:.1f}."
+    tree = f"{results.trees[str(size)] / 1e6:,.0f} MB. " if str(size) in results.trees else ""
+    return f"{tree}Stores and workspaces on {places}; {when}; load before each row {load[0]:.1f} to {load[-1]:.1f}."
 
 
 if __name__ == "__main__":

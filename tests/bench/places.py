@@ -62,7 +62,7 @@ def _mounted(directory: Path, kind: str) -> Iterator[Path]:
     image, point = directory / "image", directory / "mounted"
     with image.open("wb") as file:
         file.truncate(IMAGE_SIZE)
-    subprocess.run([f"mkfs.{kind}", "-q", str(image)], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([f"mkfs.{kind}", "-q", str(image)], check=True, capture_output=True)
     point.mkdir()
     subprocess.run(["mount", "-o", "loop,noatime", str(image), str(point)], check=True)
     try:

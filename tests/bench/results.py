@@ -37,19 +37,24 @@ class Result:
         return self.row, self.size, self.peer
 
     def figure(self, what: str) -> float | None:
-        """The median of ``time`` in seconds, or the bytes of ``what``; None where it was not measured."""
+        """The median of ``time`` or ``cpu`` in seconds, or the bytes of ``what``; None where it was not measured."""
         if self.error:
             return None
-        if what == "time":
-            return statistics.median(self.seconds) if self.seconds else None
+        if what in ("time", "cpu"):
+            runs = self.seconds if what == "time" else self.cpu
+            return statistics.median(runs) if runs else None
         return self.bytes.get(what)
 
 
 class Results:
-    """Results by row, size and program, with the machine and the versions that they are of."""
+    """Results by row, size and program, with the machine and the versions that they are of.
+
+    ``trees`` has the bytes of the tree of each size.
+    """
 
     def __init__(self, machine: dict[str, str], versions: dict[str, str]) -> None:
         self.machine, self.versions = machine, versions
+        self.trees: dict[str, int] = {}
         self._all: dict[tuple[str, int, str], Result] = {}
 
     def put(self, result: Result) -> None:
@@ -80,6 +85,7 @@ class Results:
         if known["machine"] != self.machine:
             return
         self.versions = known["versions"] | self.versions
+        self.trees = known["trees"] | self.trees
         for record in known["results"]:
             self._all.setdefault(Result(**record).key, Result(**record))
 
@@ -93,6 +99,7 @@ class Results:
             "schema": SCHEMA,
             "machine": self.machine,
             "versions": self.versions,
+            "trees": self.trees,
             "results": [_rounded(asdict(one)) for one in sorted(self._all.values(), key=lambda one: one.key)],
         }
 
@@ -101,6 +108,7 @@ def load(path: Path) -> Results:
     """The results that a file has."""
     known = json.loads(path.read_text("utf-8"))
     results = Results(known["machine"], known["versions"])
+    results.trees = known["trees"]
     for record in known["results"]:
         results.put(Result(**record))
     return results

@@ -26,8 +26,13 @@ from bench.tree_rows import TreeRows
 from bench.turns import Turns
 from bench.workloads import make_big, make_copies, make_tree
 
-STEPS, COPIES, CHECKPOINTS, BIG = 100, 10, 1_000, 1 << 30
+STEPS, CHECKPOINTS, BIG = 100, 1_000, 1 << 30
 """At 10,000 files and above; fewer and smaller in proportion below."""
+
+COPIES = 10
+
+REPEATS, FEWER_REPEATS = 5, 2
+"""Runs of each beside the warm-up, at 10,000 files and below that."""
 
 
 def main() -> None:
@@ -43,8 +48,10 @@ def main() -> None:
         for name in _chosen(options.rows, size):
             with contextlib.ExitStack() as stack:
                 here = stack.enter_context(place(options.place, options.scratch))
-                other = stack.enter_context(place("btrfs", options.scratch)) if Btrfs in peers else None
-                _Bench(results, size, options.repeats, peers, here, other).measure(name, options.rows)
+                needed = Btrfs in peers and size < LARGE and name in _WITH_BTRFS
+                other = stack.enter_context(place("btrfs", options.scratch)) if needed else None
+                repeats = options.repeats or (REPEATS if size >= SMALL else FEWER_REPEATS)
+                _Bench(results, size, repeats, peers, here, other).measure(name, options.rows)
         print(f"\n{size:,} files\n\n{tables(results, size)}\n\n{goals(verdicts(results, size))}\n{scaled(size)}")
     _write(options, results)
 
@@ -60,6 +67,8 @@ _GROUPS = {
     "cost-checkpoints": ("cost-checkpoints",),
 }
 """Rows that are measured in one place, one after the other."""
+
+_WITH_BTRFS = ("tree", "steps")
 
 
 def _chosen(rows: Sequence[str], size: int) -> list[str]:
@@ -83,6 +92,8 @@ class _Bench:
         wanted = [row for row in _GROUPS[group] if not rows or row in rows]
         tree = self._here.root / "tree"
         files = [] if group == "big" else make_tree(tree, self._size)
+        if files:
+            self._results.trees[str(self._size)] = sum((tree / file).stat().st_size for file in files)
         own = OwnRows(self._turns, self._here, self._repeats)
         match group:
             case "tree":
@@ -106,18 +117,16 @@ class _Bench:
                 own.cost_of_checkpoints(tree, files, self._fewer(CHECKPOINTS))
 
     def _store_rows(self, others: Sequence[str] = (), *, inside: bool = False) -> StoreRows:
-        """The rows with the programs that fit them: ``others`` only, if any are named; or not those of one workspace."""
+        """The rows with the programs that fit them: ``others`` only, if any are named; not those bound to a place."""
         peers = [peer for peer in self._peers() if not peer.whole and (not others or peer.name in ("casnap", *others))]
         if not inside:
-            peers = [peer for peer in peers if not peer.inside and not isinstance(peer, Btrfs)]
+            peers = [peer for peer in peers if not peer.inside]
         return StoreRows(self._turns, self._results, self._size, peers)
 
     def _peers(self) -> list[Peer]:
         kinds = [kind for kind in self._kinds if self._size < LARGE or kind.name in AT_ANY_SIZE]
-        return [kind(self._place_of(kind), kind.name) for kind in kinds]
-
-    def _place_of(self, kind: type[Peer]) -> Place:
-        return self._btrfs if kind is Btrfs and self._btrfs is not None else self._here
+        places = [(kind, self._btrfs if kind is Btrfs else self._here) for kind in kinds]
+        return [kind(place, kind.name) for kind, place in places if place is not None]
 
     def _fewer(self, full: int) -> int:
         return full * min(self._size, SMALL) // SMALL
@@ -140,7 +149,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--size", type=_numbers, default=[SMALL], metavar="N,…", help="files in the tree (10000)")
     parser.add_argument("--rows", type=_words, default=[], metavar="ROW,…", help=", ".join(WORDS))
     parser.add_argument("--peers", type=_words, default=every, metavar="PEER,…", help=", ".join(every))
-    parser.add_argument("--repeats", type=int, default=5, help="runs of each, beside the warm-up (5)")
+    parser.add_argument("--repeats", type=int, help="runs of each, beside the warm-up (5; 2 on small trees)")
     parser.add_argument("--place", choices=KINDS, default=KINDS[0], help="where all lies: /dev/shm, or a loop image")
     parser.add_argument("--scratch", type=Path, help="where loop images are made")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was measured to this file too")

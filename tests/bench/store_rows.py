@@ -94,6 +94,8 @@ class StoreRows:
         self._add(row, peer, store=peer.stored().length)
         if (compact := peer.compact()) is not None and self._succeeds(row, peer, compact):
             self._add(row, peer, compacted=peer.stored().length)
+        if result := self._results.get(row, self._size, peer.name):
+            self._turns.keep(result)
 
     def _succeeds(self, row: str, peer: Peer, *commands: Command | None) -> bool:
         try:
@@ -112,4 +114,3 @@ class StoreRows:
         result = self._results.get(row, self._size, peer.name)
         assert result is not None
         result.bytes |= amounts
-        self._turns.keep(result)

@@ -26,8 +26,9 @@ def goals(found: Sequence[Verdict]) -> str:
         against = f"{verdict.other} {show(verdict.theirs)}" if verdict.other else f"{verdict.goal.factor / MIB:g} MiB"
         fate = "met" if verdict.met else f"**missed by {100 * (verdict.ratio / verdict.bound - 1):.0f} %**"
         what = f"{WORDS[verdict.goal.row]}: {FIGURES[verdict.goal.figure]}"
-        lines.append((what, f"≤ {aim}", show(verdict.ours), against, f"{verdict.ratio:.2f}", fate))
-    return _table(("work", "goal", "casnap", "beside", "ratio", ""), lines) if lines else ""
+        cpu = "–" if verdict.cpu is None else f"{verdict.cpu:.2f}"
+        lines.append((what, f"≤ {aim}", show(verdict.ours), against, f"{verdict.ratio:.2f}", cpu, fate))
+    return _table(("work", "goal", "casnap", "beside", "ratio", "processor", ""), lines) if lines else ""
 
 
 def _names(others: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """What is worked on: trees of source files, one big file, and the edits of an agent; from a seed, the same each time.
 
-The text is that of the standard library of the running Python, which every machine has: file by file first, then in
-copies of which each file differs by a few lines, as versions and vendored packages do. The same seed, number and
-Python give the same names, bytes, modes and times.
+The text is that of the running Python: its library and the packages that are installed beside it, file by file first,
+then in copies of which each file differs by a few lines, as versions and vendored packages do. The same seed, number of
+files and Python give the same names, bytes, modes and times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TEXTS = (".py", ".txt", ".cfg", ".h", ".rst", ".toml", ".json")
-NOT_TEXT = {"__pycache__", "site-packages", "dist-packages", "lib-dynload"}
+NOT_SOURCE = {"__pycache__", "lib-dynload"}
 LONGEST = 2_000_000
 SHORT = 300
 """Files below this are mostly empty ``__init__.py``; three of four are passed over, as they say little."""
@@ -72,7 +72,7 @@ def _sources(wanted: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
 
 def _directories(library: Path) -> Iterator[tuple[str, list[str]]]:
     for directory, inner, names in os.walk(library):
-        inner[:] = sorted(set(inner) - NOT_TEXT)
+        inner[:] = sorted(set(inner) - NOT_SOURCE)
         texts = [name for name in sorted(names) if name.endswith(TEXTS)]
         if kept := [name for name in texts if 0 < (Path(directory) / name).stat().st_size <= LONGEST]:
             yield os.path.relpath(directory, library), kept
@@ -93,7 +93,71 @@ def edited(data: bytes, rng: random.Random) -> bytes:
     return b"".join(lines)
 
 
-_WORDS = ["assert", "await", "buffer", "bytes", "class", "close", "config", "count", "data", "default", "else", "entry", "error", "except", "field", "file", "for", "from", "handler", "if", "import", "index", "int", "item", "key", "length", "limit", "line", "list", "lock", "match", "name", "node", "none", "not", "object", "offset", "open", "parse", "path", "pending", "queue", "raise", "read", "result", "return", "self", "size", "source", "start", "state", "str", "target", "text", "token", "tree", "true", "try", "value", "while", "with", "write", "yield"]
+_WORDS = [
+    "assert",
+    "await",
+    "buffer",
+    "bytes",
+    "class",
+    "close",
+    "config",
+    "count",
+    "data",
+    "default",
+    "else",
+    "entry",
+    "error",
+    "except",
+    "field",
+    "file",
+    "for",
+    "from",
+    "handler",
+    "if",
+    "import",
+    "index",
+    "int",
+    "item",
+    "key",
+    "length",
+    "limit",
+    "line",
+    "list",
+    "lock",
+    "match",
+    "name",
+    "node",
+    "none",
+    "not",
+    "object",
+    "offset",
+    "open",
+    "parse",
+    "path",
+    "pending",
+    "queue",
+    "raise",
+    "read",
+    "result",
+    "return",
+    "self",
+    "size",
+    "source",
+    "start",
+    "state",
+    "str",
+    "target",
+    "text",
+    "token",
+    "tree",
+    "true",
+    "try",
+    "value",
+    "while",
+    "with",
+    "write",
+    "yield",
+]
 
 
 def _line(rng: random.Random) -> bytes:
