@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.peer import Peer
 from bench.process import Command, Failed, Run
 from bench.results import Results
-from bench.turns import Turns
+from bench.turns import Turns, whole_runs
 from bench.workloads import Agent, edit_big
 
 ROWS = ("steps", "copies", "big-first", "big-changed")
@@ -83,11 +83,11 @@ class StoreRows:
             grown[peer.name].append(peer.stored().length - before.length)
             return done
 
-        going = self._turns.measure("big-first", self._peers, first, repeats=min(3, repeats), warm=False)
+        going = self._turns.measure("big-first", self._peers, first, repeats=whole_runs(repeats), warm=False)
         for peer in going:
             self._add("big-first", peer, store=peer.stored().length)
         if "big-changed" in rows:
-            for peer in self._turns.measure("big-changed", going, changed, repeats=min(3, repeats), warm=False):
+            for peer in self._turns.measure("big-changed", going, changed, repeats=whole_runs(repeats), warm=False):
                 self._add("big-changed", peer, growth=round(statistics.median(grown[peer.name])))
 
     def _sized(self, row: str, peer: Peer) -> None:

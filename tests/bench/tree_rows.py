@@ -9,13 +9,10 @@ from pathlib import Path
 
 from bench.peer import Peer
 from bench.process import Failed, Run
-from bench.turns import Turns
+from bench.turns import LARGE, Turns, whole_runs
 from bench.workloads import Agent
 
 ROWS = ("first", "unchanged", "changed", "rollback", "restore", "check")
-
-LARGE = 20_000
-"""Files above which what writes a whole tree is run once."""
 
 Contents = dict[str, tuple[str, bool, str]]
 
@@ -25,7 +22,8 @@ class TreeRows:
 
     def __init__(self, turns: Turns, peers: Sequence[Peer], tree: Path, files: list[str], repeats: int) -> None:
         self._turns, self._peers, self._repeats = turns, list(peers), repeats
-        self._whole = 1 if len(files) > LARGE else min(3, repeats)
+        self._whole = whole_runs(repeats, len(files))
+        self._large = len(files) > LARGE
         self._newest: dict[str, str] = {}
         self._number = 0
         for peer in peers:
@@ -41,7 +39,8 @@ class TreeRows:
                 self._first(peer, 0)
         for row, act in (("unchanged", self._checkpoint), ("changed", self._changed)):
             if row in rows:
-                self._turns.measure(row, self._peers, act, repeats=self._repeats)
+                able = [peer for peer in self._peers if not (peer.whole and self._large)]
+                self._turns.measure(row, able, act, repeats=self._repeats)
         if "rollback" in rows:
             able = [peer for peer in self._peers if peer.rollback("") is not None]
             self._turns.measure("rollback", able, self._rollback, repeats=self._repeats)

@@ -14,8 +14,16 @@ from bench.results import Result, Results
 SLOW = 10.0
 """Seconds; what takes longer is run once, and its warm-up is the measurement."""
 
+LARGE = 20_000
+"""Files above which what writes a whole tree is run once."""
+
 Act = Callable[[Peer, int], Run]
 """What a program does in a turn, prepared as the turn needs it; the run is what counts."""
+
+
+def whole_runs(repeats: int, files: int = 0) -> int:
+    """How often to run what reads or writes all there is, where other things are run ``repeats`` times."""
+    return 1 if files > LARGE or repeats < 3 else 3
 
 
 class Turns:

@@ -12,8 +12,10 @@ import random
 import shutil
 import sysconfig
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+LIBRARY = Path(sysconfig.get_path("stdlib"))
 TEXTS = (".py", ".txt", ".cfg", ".h", ".rst", ".toml", ".json")
 NOT_SOURCE = {"__pycache__", "lib-dynload"}
 LONGEST = 2_000_000
@@ -45,15 +47,16 @@ def make_tree(root: Path, files: int, *, seed: int = 1) -> list[str]:
         made.append(path)
     for number in range(max(1, files // LINKED)):
         aim = root / rng.choice(made)
-        (aim.parent / f"link{number}").symlink_to(aim.name)
+        link = aim.parent / f"link{number}"
+        link.symlink_to(aim.name)
+        os.utime(link, (EPOCH, EPOCH), follow_symlinks=False)
     for directory, _, _ in os.walk(root, topdown=False):
         os.utime(directory, (EPOCH, EPOCH))
     return sorted(made)
 
 
 def _sources(wanted: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
-    library = Path(sysconfig.get_path("stdlib"))
-    directories = list(_directories(library))
+    directories = list(_directories())
     rng.shuffle(directories)
     done = 0
     for edition in range(wanted):
@@ -61,7 +64,7 @@ def _sources(wanted: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
             for name in names:
                 if done == wanted:
                     return
-                data = (library / directory / name).read_bytes()
+                data = (LIBRARY / directory / name).read_bytes()
                 if len(data) < SHORT and rng.random() < 0.75:
                     continue
                 if edition:
@@ -70,12 +73,16 @@ def _sources(wanted: int, rng: random.Random) -> Iterator[tuple[str, bytes]]:
                 yield os.path.normpath(f"edition{edition}/{directory}/{name}"), data
 
 
-def _directories(library: Path) -> Iterator[tuple[str, list[str]]]:
-    for directory, inner, names in os.walk(library):
+@cache
+def _directories() -> tuple[tuple[str, list[str]], ...]:
+    """The directories of the library that hold text, and its names in each."""
+    found = []
+    for directory, inner, names in os.walk(LIBRARY):
         inner[:] = sorted(set(inner) - NOT_SOURCE)
         texts = [name for name in sorted(names) if name.endswith(TEXTS)]
         if kept := [name for name in texts if 0 < (Path(directory) / name).stat().st_size <= LONGEST]:
-            yield os.path.relpath(directory, library), kept
+            found.append((os.path.relpath(directory, LIBRARY), kept))
+    return tuple(found)
 
 
 def edited(data: bytes, rng: random.Random) -> bytes:

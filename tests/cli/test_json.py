@@ -127,6 +127,11 @@ STATUS_KEYS = {
         (("config", "set", "git", "exclude"), "config", {"settings", "notes", "problems"}),
         (("completion", "bash"), "completion", {"shell", "script"}),
         (("forget",), "forget", {"dropped"}),
+        (
+            ("bench", "mark"),
+            "bench",
+            {"directory", "place", "entries", "bytes", "stored", "steps", "clean", "problems"},
+        ),
     ],
 )
 def test_each_verb_answers_with_one_document(

@@ -182,6 +182,7 @@ def test_verbs_that_do_something(odd: Path, tmp_path: Path, call: Call) -> None:
         ("cleanup", "--keep", "1"),
         ("gc", "--dry-run"),
         ("gc",),
+        ("bench", "mark"),
         ("expunge", "caf*", "README"),
         ("expunge", "--all", "nothing"),
         ("config", "set", "retention.keep", "5"),

@@ -81,6 +81,11 @@ def test_help_is_given_in_any_locale_and_whatever_the_environment_holds() -> Non
         (("--", "file"), "paths without a verb"),
         (("list", "-w", ""), "its name is empty"),
         (("list", "--store", ""), "--store is empty"),
+        (("bench",), "bad arguments: nothing to do"),
+        (("bench", "measure"), "bad arguments: measure"),
+        (("bench", "mark", "a", "b"), "bad arguments: mark a b"),
+        (("bench", "mark", "a", "-w", "b"), "the directory was given twice, as DIRECTORY and -w"),
+        (("bench", "mark", ""), "no directory: its name is empty"),
     ],
 )
 def test_a_wrong_command_line_is_one_error_and_changes_nothing(
