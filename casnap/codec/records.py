@@ -19,6 +19,7 @@ __all__ = [
     "MAGIC",
     "MAX_DEPTH",
     "MAX_GROUP",
+    "MAX_GROUP_RAW",
     "MAX_HEADER_SIZE",
     "MAX_RAW",
     "MAX_STANDING",
@@ -48,6 +49,9 @@ MAX_STANDING = 63
 
 MAX_GROUP = 0xFFFF
 """Most objects in a group: a slot and one more fit in 16 bits."""
+
+MAX_GROUP_RAW = 1 << 20
+"""Most bytes that a group may have, decoded: all of it is decoded to get at any of its objects."""
 
 MAX_PAYLOAD = MAX_RAW + (64 << 10)
 """A group is always compressed, also where zstd makes it a little longer."""
@@ -275,6 +279,8 @@ def _fault(header: RecordHeader) -> str | None:
         return f"{max(raw_size, payload_size)} bytes are more than a record may hold"
     if (header.kind is RecordKind.GROUP) != (encoding is Encoding.GROUP):
         return "groups, and only groups, have the encoding of groups"
+    if header.kind is RecordKind.GROUP and raw_size > MAX_GROUP_RAW:
+        return f"{raw_size} bytes are more than a group may hold"
     if not header.kind.is_object and header.id_prefix != _ZERO_PREFIX:
         return "it has an id but is no object"
     if encoding is Encoding.RAW:

@@ -13,9 +13,13 @@ from casnap.model.operation import AnyOperation, PackCut, SpaceFreed
 from casnap.model.upkeep import FreedCheckpoint, GcReport
 from casnap.store.adoption import held_packs_limit
 from casnap.store.collection import collection_of
+from casnap.store.neighbours import Neighbours
 from casnap.store.orphans import find_orphans
 from casnap.store.state import CheckpointRow, State
 from casnap.store.store import Commit
+
+MOST_TOGETHER = 16
+"""Packs that are repacked together: a gibibyte. What resembles each other is found within them."""
 
 MOST_FREED = 10_000
 """Checkpoints in one line: it may have a mebibyte, 67 bytes an id."""
@@ -56,7 +60,7 @@ class _Run:
         self.freed: dict[bytes, FreedCheckpoint] = {}
         self.gone: set[str] = set()
         self.notes: list[str] = []
-        self.removed = self.rewritten = self.swept = 0
+        self.removed = self.rewritten = self.repacked = self.swept = 0
         self.collection = collection_of(self.store, dry=dry)
 
     def report(self) -> GcReport:
@@ -67,6 +71,8 @@ class _Run:
         try:
             if done:
                 self._remove_dead()
+                if self.terms.repack:
+                    self._repack()
                 self._rewrite_loose()
         finally:
             self.collection.release()
@@ -82,6 +88,7 @@ class _Run:
             rewritten=self.rewritten,
             dry_run=self.dry,
             done=done,
+            repacked=self.repacked,
             notes=tuple(self.notes),
         )
 
@@ -99,10 +106,13 @@ class _Run:
 
     def _mark(self, state: State) -> list[CheckpointRow]:
         """Mark what is needed; the checkpoints that are to be freed."""
-        rows = state.all_checkpoints()
-        stays, goes = split_rows(state, rows, self.now - self.terms.grace, automatic=self.terms.automatic)
+        stays, goes = self._split(state)
         self.collection.mark(row.id for row in stays)
         return goes
+
+    def _split(self, state: State) -> tuple[list[CheckpointRow], list[CheckpointRow]]:
+        before = self.now - self.terms.grace
+        return split_rows(state, state.all_checkpoints(), before, automatic=self.terms.automatic)
 
     def _remove_dead(self) -> None:
         """Packs that nobody needs go first: that takes no space."""
@@ -119,11 +129,7 @@ class _Run:
         """Whether there are more checkpoints to be freed than fitted into one line."""
         if self.dry:
             return False
-        state = self.store.state()
-        _, goes = split_rows(
-            state, state.all_checkpoints(), self.now - self.terms.grace, automatic=self.terms.automatic
-        )
-        return bool(goes)
+        return bool(self._split(self.store.state())[1])
 
     def _rewrite_loose(self) -> None:
         group: list[PackCut] = []
@@ -149,6 +155,36 @@ class _Run:
             raise _stopped(damage) from damage
         finally:
             self.context.progress.end()
+
+    def _repack(self) -> None:
+        """Bring packs into the form for what is at rest, as many together as there is room for."""
+        waiting = self.collection.unrested(self.terms.share)
+        self.context.progress.begin("repacking", len(waiting))
+        try:
+            neighbours = self._neighbours() if waiting else None
+            while waiting and neighbours:
+                together = self.collection.fitting(waiting[:MOST_TOGETHER])
+                if not together:
+                    self.notes.append("not all packs were repacked: the disk has no room for a copy of one")
+                    return
+                waiting = waiting[len(together) :]
+                if held := self.collection.hold(together):
+                    self.repacked += len(self._commit(self.collection.repack(held, neighbours)))
+                self.context.progress.advance(len(together))
+        except StorageFailed as error:
+            self.notes.append(f"not all packs were repacked: {error.message}")
+        except Damage as damage:
+            raise _stopped(damage) from damage
+        finally:
+            self.context.progress.end()
+
+    def _neighbours(self) -> Neighbours:
+        """What is alike, by the newest checkpoints first."""
+        state = self.store.state()
+        found = Neighbours(self.collection.marks, state, self.store)
+        stays, _ = self._split(state)
+        found.follow(row.id for row in reversed(stays))
+        return found
 
     def _commit_group(self, cuts: list[PackCut]) -> list[PackCut]:
         if cuts:
@@ -189,6 +225,7 @@ class _Run:
                 freed=tuple(row.id.hex() for row in goes),
                 cuts=tuple(told),
                 automatic=self.terms.automatic,
+                repacked=self.terms.repack and bool(ranges),
                 packs=ranges,
             )
 

@@ -20,7 +20,7 @@ _TRIED = "gc-tried"
 class Terms(Struct, frozen=True):
     """When a gc acts: packs are rewritten above ``share``, and nothing is done at all below ``least`` dead bytes.
 
-    ``grace`` is in nanoseconds.
+    ``grace`` is in nanoseconds. With ``repack`` all that is needed is brought into the form for what is at rest.
     """
 
     grace: int
@@ -28,9 +28,11 @@ class Terms(Struct, frozen=True):
     least_bytes: int = 0
     least_share: float = 0.0
     automatic: bool = False
+    repack: bool = False
 
 
 ASKED_FOR = Terms(grace=0, share=0.05)
+REPACKING = Terms(grace=0, share=0.05, repack=True)
 AUTOMATIC = Terms(grace=GRACE, share=0.25, least_bytes=256 << 20, least_share=0.25, automatic=True)
 
 

@@ -172,12 +172,14 @@ class Verified(Operation, frozen=True, kw_only=True, tag="verify"):
 class SpaceFreed(Operation, frozen=True, kw_only=True, tag="gc"):
     """Packs are shortened or removed after this line; what they held and is still needed is in ``packs`` by now.
 
-    ``freed`` are deleted checkpoints that cannot come back any more. ``automatic``: nobody asked for it.
+    ``freed`` are deleted checkpoints that cannot come back any more. ``automatic``: nobody asked for it. ``repacked``:
+    the packs that it wrote are in the form for what is at rest.
     """
 
     freed: tuple[str, ...] = ()
     cuts: tuple[PackCut, ...] = ()
     automatic: bool = False
+    repacked: bool = False
     packs: tuple[PackRange, ...] = ()
 
 

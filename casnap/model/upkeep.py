@@ -17,8 +17,9 @@ class FreedCheckpoint(Struct, frozen=True):
 class GcReport(Struct, frozen=True):
     """What a gc freed, or (``dry_run``) would. Bytes are those of packs and of files that nobody named.
 
-    ``removed`` packs went as they were, ``rewritten`` ones after what is needed had been copied. ``store_bytes`` are
-    the bytes of packs that are left. ``done`` is false where an automatic one found too little to do.
+    ``removed`` packs went as they were, ``rewritten`` ones after what is needed had been copied, ``repacked`` ones when
+    that was compressed better. ``store_bytes`` are the bytes of packs that are left. ``done`` is false where an
+    automatic one found too little to do.
     """
 
     checkpoints: tuple[FreedCheckpoint, ...]
@@ -28,6 +29,7 @@ class GcReport(Struct, frozen=True):
     rewritten: int
     dry_run: bool
     done: bool = True
+    repacked: int = 0
     notes: tuple[str, ...] = ()
 
 

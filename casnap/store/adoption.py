@@ -150,7 +150,7 @@ class _Tail:
         self.sealed = False
         self.end = row.length
         self._last_index: Record | None = None
-        self._seal: int | None = None
+        self._seal: Record | None = None
         if not row.length and size >= PACK_HEADER_SIZE:
             self.end = PACK_HEADER_SIZE
         for record in reader.files.records(row.id, row.length, size):
@@ -167,25 +167,26 @@ class _Tail:
         if kind is RecordKind.INDEX:
             self._last_index = record
         elif kind is RecordKind.SEAL:
-            self._seal = record.offset
+            self._seal = record
         elif kind is RecordKind.TRAILER:
             self.sealed = True
 
     def _settle(self) -> None:
         """Keep the index and the end of a sealed pack only where they fit what was found."""
-        index = self._last_index
+        index = self._last_index or self._seal
         covered = False
         if index is not None:
             with contextlib.suppress(Damage):
                 covered = list(decode_indexed(index)) == self.entries
-        follows = self._seal if self._seal is not None else self.end
-        if index is not None and covered and index.end == follows:
+        follows = self._seal.offset if self._seal is not None else self.end
+        if index is not None and covered and (index is self._seal or index.end == follows):
             self.index = index.offset
         if self._seal is None or self.index is None:
             self.sealed = False
         if self._seal is not None and not self.sealed:
-            self.end = self._seal
+            self.end = self._seal.offset
+            self.index = None if index is self._seal else self.index
 
 
 def _is_full(row: PackRow) -> bool:
-    return row.length >= packs.PACK_SIZE or row.objects >= MAX_ENTRIES
+    return row.repacked or row.length >= packs.PACK_SIZE or row.objects >= MAX_ENTRIES

@@ -50,7 +50,7 @@ def apply(tables: Tables, operation: AnyOperation, mark: Mark) -> None:
     elif change := _CHANGES.get(type(operation)):
         workspace = change(tables, workspace, operation)
     for written in getattr(operation, "packs", ()):
-        _add_range(tables, operation.seq, written)
+        _add_range(tables, operation.seq, written, repacked=getattr(operation, "repacked", False))
     if workspace is not None:
         tables.workspaces.put(replace(workspace, last_operation=operation.seq))
     tables.mark = mark
@@ -282,13 +282,14 @@ def _cut(tables: Tables, operation: SpaceFreed) -> None:
     for cut in operation.cuts:
         row = tables.packs.get(cut.pack)
         if row is not None and cut.length:
-            tables.packs.put(PackRow(row.id, min(row.length, cut.length), row.objects))
+            tables.packs.put(replace(row, length=min(row.length, cut.length)))
         elif row is not None:
             tables.packs.remove(cut.pack)
     tables.index.cut(operation.seq, operation.cuts)
 
 
-def _add_range(tables: Tables, seq: int, written: PackRange) -> None:
-    row = tables.packs.get(written.pack) or PackRow(written.pack, 0, 0)
-    tables.packs.put(PackRow(row.id, max(row.length, written.end), row.objects + most_entries(written)))
+def _add_range(tables: Tables, seq: int, written: PackRange, *, repacked: bool) -> None:
+    row = tables.packs.get(written.pack) or PackRow(written.pack, 0, 0, repacked)
+    length, objects = max(row.length, written.end), row.objects + most_entries(written)
+    tables.packs.put(PackRow(row.id, length, objects, row.repacked and repacked))
     tables.index.add_range(seq, written)

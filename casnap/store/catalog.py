@@ -135,7 +135,7 @@ class CatalogWriter:
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})", rows)
 
     def put_packs(self, rows: Iterable[tuple[Any, ...]]) -> dict[str, int]:
-        """Write rows (id, length, objects); the numbers that stand for the packs in this catalog."""
+        """Write rows (id, length, objects, repacked); the numbers that stand for the packs in this catalog."""
         query = "SELECT id, number FROM packs"
         numbers: dict[str, int] = dict(self._connection.execute(query))
         last = max(numbers.values(), default=0)
@@ -143,7 +143,7 @@ class CatalogWriter:
             if row[0] not in numbers:
                 last += 1
                 numbers[row[0]] = last
-            self._connection.execute("INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?)", (*row, numbers[row[0]]))
+            self._connection.execute("INSERT OR REPLACE INTO packs VALUES (?, ?, ?, ?, ?)", (*row, numbers[row[0]]))
         return numbers
 
     def cut_packs(self, lengths: dict[str, int], removed: Iterable[str]) -> None:

@@ -22,8 +22,10 @@ from casnap.store.adoption import held_packs_limit
 from casnap.store.compaction import FRAME_SIZE, Compaction, entries_size, nowhere
 from casnap.store.format import Format
 from casnap.store.marks import Arrival, Marks, PackMarks
+from casnap.store.neighbours import Neighbours
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
+from casnap.store.repacking import Repacking
 from casnap.store.space import NEEDED, Space
 from casnap.store.store import Store
 
@@ -77,7 +79,7 @@ class Collection:
     @property
     def dead_bytes(self) -> int:
         """Bytes of packs that would not be missed."""
-        return sum(max(0, marks.length - _packed_size(marks)) for marks in self.marks.packs.values())
+        return sum(max(0, marks.length - _used_size(marks)) for marks in self.marks.packs.values())
 
     def dead(self) -> list[str]:
         """The packs of which nothing is needed."""
@@ -85,9 +87,15 @@ class Collection:
 
     def loose(self, share: float) -> list[str]:
         """The packs of which more than ``share`` would not be missed, those that are quickest to rewrite first."""
-        packs = [(_packed_size(marks), marks) for marks in self.marks.packs.values() if marks.kept]
+        packs = [(_used_size(marks), marks) for marks in self.marks.packs.values() if marks.kept]
         chosen = [(size, marks.id) for size, marks in packs if marks.length - size > share * marks.length]
         return [pack for _, pack in sorted(chosen)]
+
+    def unrested(self, share: float) -> list[str]:
+        """The packs that are not in the form for what is at rest, and :meth:`loose` ones; the smallest first."""
+        loose = set(self.loose(share))
+        chosen = [one for one in self.marks.packs.values() if one.kept and (not one.repacked or one.id in loose)]
+        return [marks.id for marks in sorted(chosen, key=lambda marks: (_packed_size(marks), marks.id))]
 
     def hold(self, packs: Iterable[str]) -> list[str]:
         """Lock packs, as many as may be held and are neither written to nor changed: those that were locked."""
@@ -105,7 +113,18 @@ class Collection:
 
     def fits(self, pack: str) -> bool:
         """Whether there is room to copy what is needed of a pack."""
-        return self._dry or self._space.free()[0] >= _packed_size(self.marks.packs[pack]) + NEEDED
+        return bool(self.fitting([pack]))
+
+    def fitting(self, packs: Iterable[str]) -> list[str]:
+        """As many packs, from the first on, as there is room for to copy what is needed of them."""
+        room = self._space.free()[0] - NEEDED
+        fit = []
+        for pack in packs:
+            room -= _packed_size(self.marks.packs[pack])
+            if room < 0 and not self._dry:
+                break
+            fit.append(pack)
+        return fit
 
     def copy(self, pack: str) -> PackCut:
         """Take over all that is needed of a pack that is held; by the next line it can be removed.
@@ -116,6 +135,19 @@ class Collection:
         """
         self._copy(self._held[pack], 0)
         return PackCut(pack, 0)
+
+    def repack(self, packs: Iterable[str], neighbours: Neighbours) -> list[PackCut]:
+        """Take over all that is needed of packs that are held, like by like; by the next line they can be removed.
+
+        Raises:
+            Damage, StorageFailed: as for :meth:`copy`.
+        """
+        held = {pack: self._held[pack] for pack in packs}
+        sources = [one.marks for one in held.values()]
+        for (pack, offset, slot), moved in Repacking(self._parts.reader, self.compaction, neighbours, sources).run():
+            held[pack].copied += 1
+            self._arrivals.append(Arrival(*moved, held[pack].marks.is_reached_at(offset, slot)))
+        return [PackCut(pack, 0) for pack in held]
 
     def cut_back(self, pack: str) -> PackCut | None:
         """Copy as much from the end of a pack as there is room for, so that it can be cut there.
@@ -186,10 +218,8 @@ class Collection:
         for offset, _ in marks.records(start):
             slots = marks.slots(offset)
             held.copied += len(slots)
-            for slot, (pack, new_offset, size) in zip(
-                slots, self.compaction.copy(marks.id, offset, slots), strict=True
-            ):
-                self._arrivals.append(Arrival(pack, new_offset, size, marks.is_reached_at(offset, slot)))
+            for slot, moved in zip(slots, self.compaction.copy(marks.id, offset, slots), strict=True):
+                self._arrivals.append(Arrival(*moved, marks.is_reached_at(offset, slot)))
 
     def _cut(self, held: _Held, cut: PackCut) -> None:
         self.freed_bytes += held.size - cut.length
@@ -251,6 +281,11 @@ def require_collectable(store_format: Format, path: Path) -> None:
 def _packed_size(marks: PackMarks) -> int:
     """At most how many bytes what is needed of a pack takes in a new one."""
     return FRAME_SIZE + marks.kept_bytes + entries_size(marks.kept) if marks.kept else 0
+
+
+def _used_size(marks: PackMarks) -> int:
+    """About how many bytes it takes there, groups of which not all is needed being written anew."""
+    return FRAME_SIZE + marks.used_bytes + entries_size(marks.kept) if marks.kept else 0
 
 
 def _end(records: list[tuple[int, int]]) -> int:

@@ -1,16 +1,17 @@
-"""Copying what is needed of a pack into a new one: every record checked on the way, none decoded that need not be."""
+"""Copying what is needed of a pack into a new one: every record checked on the way, as it is or compressed better."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from casnap.codec.compression import compress
 from casnap.codec.packs import NO_SLOT, PACK_HEADER_SIZE, PACK_ID_SIZE
-from casnap.codec.records import Encoding, RecordKind, encode_record
-from casnap.errors import StorageFailed
+from casnap.codec.records import Encoding, RecordKind, encode_group, encode_record
+from casnap.errors import Damage, StorageFailed
 from casnap.fs.appending import AppendFile
 from casnap.model.ids import ObjectKey
 from casnap.model.operation import PackRange
@@ -23,6 +24,21 @@ FRAME_SIZE = PACK_HEADER_SIZE + 80 + 56 + 64
 
 ENTRY_SIZE = 40
 """What an object takes in an index at most: its id, which does not compress, and its place."""
+
+
+AT_REST = 15
+"""The level of zstd for what is written once and stays: 12 is half as long about it and leaves 4 % more, 19 takes
+three times as long for 1 % less (measured).
+"""
+
+
+class Moved(NamedTuple):
+    """Where an object is now, and the size of its record."""
+
+    pack: str
+    offset: int
+    slot: int
+    size: int
 
 
 def entries_size(count: int) -> int:
@@ -49,15 +65,46 @@ class Compaction:
         """Whether it is time to commit: a pack is full."""
         return bool(self._full)
 
-    def copy(self, pack: str, offset: int, slots: Iterable[int]) -> list[tuple[str, int, int]]:
-        """Take over the objects in ``slots`` of the record that lies there; their new packs, offsets and sizes.
+    def copy(self, pack: str, offset: int, slots: Iterable[int]) -> list[Moved]:
+        """Take over the objects in ``slots`` of the record that lies there; where they are now, in that order.
 
         Raises:
             Damage: the record is bad. Nothing is made of it that would hide that.
             StorageFailed: the disk refused.
         """
         record = self._reader.files.record(pack, offset)
-        return [self._take(pack, record, slot) for slot in slots]
+        if record.header.kind is not RecordKind.GROUP:
+            return [self._take(pack, record, slot) for slot in slots]
+        objects = self._reader.open_group(pack, record)
+        wanted = list(slots)
+        if not set(wanted) <= set(range(len(objects))):
+            raise Damage(f"cannot read pack {pack}: the group at {offset} has no slot {max(wanted)}")
+        if len(wanted) < len(objects):
+            return self.add_group([objects[slot] for slot in wanted])
+        header = record.header
+        whole = encode_record(header.kind, b"", header.encoding, record.payload, header.raw_size)
+        return self._append_group([key for key, _ in objects], whole)
+
+    def rewrite(self, pack: str, offset: int) -> Moved:
+        """Take over the object that lies there, compressed better where that is worth it; differences as they are.
+
+        Raises:
+            Damage, StorageFailed: as for :meth:`copy`.
+        """
+        record = self._reader.files.record(pack, offset)
+        return self._take(pack, record, NO_SLOT, better=record.header.encoding is Encoding.ZSTD)
+
+    def add_group(self, objects: Sequence[tuple[ObjectKey, bytes]]) -> list[Moved]:
+        """Write objects into one frame, or one that is alone by itself; where they are now, in that order.
+
+        Raises:
+            StorageFailed: the disk refused.
+        """
+        if len(objects) > 1:
+            return self._append_group([key for key, _ in objects], encode_group(objects, AT_REST))
+        ((key, data),) = objects
+        target, record = self._writable(1), self._in_full(key, data)
+        return [Moved(target.id, target.append(key, record, self._store_id), NO_SLOT, len(record))]
 
     def finish(self) -> tuple[PackRange, ...]:
         """End the packs that are being written, forced out; their ranges, for the line that commits them.
@@ -99,18 +146,23 @@ class Compaction:
         self._target = None
         self._handed_over = False
 
-    def _take(self, pack: str, record: Record, slot: int) -> tuple[str, int, int]:
+    def _take(self, pack: str, record: Record, slot: int, *, better: bool = False) -> Moved:
         key, data = self._reader.open_record(pack, record, slot)
-        target = self._writable()
-        if slot != NO_SLOT:
-            copied = self._in_full(key, data)
-            return target.id, target.append(key, copied, self._store_id), len(copied)
+        target = self._writable(1)
         copied = self._as_it_is(target, pack, record, key)
+        if better:
+            copied = min(copied, self._in_full(key, data), key=len)
         offset = self._moved[pack, record.offset] = target.append(key, copied, self._store_id)
-        return target.id, offset, len(copied)
+        return Moved(target.id, offset, NO_SLOT, len(copied))
 
-    def _writable(self) -> PackWriter:
-        if self._target is not None and self._target.is_full:
+    def _append_group(self, keys: Sequence[ObjectKey], record: bytes) -> list[Moved]:
+        target = self._writable(len(keys))
+        offset = target.append_group(keys, record, self._store_id)
+        return [Moved(target.id, offset, slot, len(record)) for slot in range(len(keys))]
+
+    def _writable(self, objects: int) -> PackWriter:
+        """The pack to append so many objects to."""
+        if self._target is not None and (self._target.is_full or not self._target.has_room_for(objects)):
             self._target.seal(self._reader.files, self._level)
             self._full.append(self._target)
             self._target = None
@@ -120,7 +172,7 @@ class Compaction:
         return self._target
 
     def _in_full(self, key: ObjectKey, data: bytes) -> bytes:
-        encoding, payload = compress(data, self._level)
+        encoding, payload = compress(data, AT_REST)
         return encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
 
     def _as_it_is(self, target: PackWriter, pack: str, record: Record, key: ObjectKey) -> bytes:

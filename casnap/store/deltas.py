@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from casnap.codec.compression import compress_delta
-from casnap.codec.packs import NO_SLOT
 from casnap.codec.records import MAX_DEPTH, MAX_STANDING
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey
@@ -56,7 +55,7 @@ class Differences:
         if not LEAST_BYTES <= len(data) <= MOST_BYTES or plain < LEAST_BYTES:
             return None
         place = self._find(base)
-        if place is None or place.slot != NO_SLOT:
+        if place is None:
             return None
         try:
             chosen = self._chosen(base, place)
@@ -78,7 +77,7 @@ class Differences:
         header = record.header
         standing = header.standing + 1
         if header.depth < MAX_DEPTH:
-            found, raw = reader.open_record(place.pack, record, NO_SLOT)
+            found, raw = reader.open_record(place.pack, record, place.slot)
             if found != key or not raw:
                 return None
             new = Difference(b"", key, place, header.depth + 1, standing)
@@ -87,8 +86,6 @@ class Differences:
                 base = reader.base_of(place.pack, record)
                 key, place, raw = base.key, base.place, base.raw
                 record = reader.files.record(place.pack, place.offset)
-            if place.slot != NO_SLOT:
-                return None
             new = Difference(b"", key, place, 1, standing)
         return None if self._is_crowded(new) or len(raw) > MOST_BYTES or not raw else (raw, new)
 

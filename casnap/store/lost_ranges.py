@@ -78,7 +78,7 @@ def _in_gap(found: Inspection, pack: str, start: int, end: int, *, at_end: bool)
     objects = False
     for record in found.files.surviving(pack, start, end):
         kind = record.header.kind
-        if kind is RecordKind.INDEX:
+        if kind is RecordKind.INDEX or (kind is RecordKind.SEAL and objects):  # a seal is the index of a single commit
             ranges.append(PackRange(pack, position, record.end, record.offset))
             position, objects = record.end, False
         elif kind in (RecordKind.SEAL, RecordKind.TRAILER):

@@ -21,10 +21,11 @@ _SLOT_BITS = 17
 
 
 class Arrival(NamedTuple):
-    """A record that was copied into a new pack: its offset there, its size, and whether a checkpoint leads to it."""
+    """An object that was copied: its place in a new pack, its record's size, and whether a checkpoint leads to it."""
 
     pack: str
     offset: int
+    slot: int
     size: int
     reached: bool
 
@@ -35,6 +36,7 @@ class PackMarks:
     def __init__(self, row: PackRow) -> None:
         self.id = row.id
         self.length = row.length
+        self.repacked = row.repacked
         self._places = array("Q")
         self._sizes = array("I")
         self._flags = bytearray()
@@ -49,11 +51,22 @@ class PackMarks:
         self._sizes = array("I", bytes(self._places.itemsize // 2 * len(self._places)))
         self._flags = bytearray(len(self._places))
 
+    def __len__(self) -> int:
+        return len(self._places)
+
     def find(self, place: Place) -> int:
         """The number of an object here, -1 when it was not here when the pack was looked at."""
         packed = _packed(place.offset, place.slot)
         at = bisect_left(self._places, packed)
         return at if at < len(self._places) and self._places[at] == packed else -1
+
+    def place(self, number: int) -> int:
+        """Where an object lies, as an integer of 49 bits that :meth:`unpacked` takes."""
+        return self._places[number]
+
+    def unpacked(self, place: int) -> tuple[int, int]:
+        """Offset and slot of a place."""
+        return place >> _SLOT_BITS, (place & ((1 << _SLOT_BITS) - 1)) - 1
 
     def is_kept(self, number: int) -> bool:
         """Whether the object's record is needed."""
@@ -97,6 +110,16 @@ class PackMarks:
         """Bytes of the records that are needed."""
         return sum(size for _, size in self.records())
 
+    @property
+    def used_bytes(self) -> int:
+        """The same, but of a group of which not all is needed only that part."""
+        used = 0
+        for _, run in itertools.groupby(range(len(self)), key=lambda number: self._places[number] >> _SLOT_BITS):
+            numbers = list(run)
+            kept = [number for number in numbers if self._flags[number] & _KEPT]
+            used += self._sizes[kept[0]] * len(kept) // len(numbers) if kept else 0
+        return used
+
     def records(self, start: int = 0) -> Iterator[tuple[int, int]]:
         """Offset and size of each record that is needed, from an offset on, in order."""
         before = -1
@@ -113,7 +136,7 @@ class PackMarks:
             if self._places[number] >> _SLOT_BITS != offset:
                 break
             if self._flags[number] & _KEPT:
-                found.append((self._places[number] & ((1 << _SLOT_BITS) - 1)) - 1)
+                found.append(self.unpacked(self._places[number])[1])
         return found
 
 
@@ -150,9 +173,9 @@ class Marks:
             records = list(arrived)
             marks = self.packs[pack] = PackMarks(PackRow(pack, lengths[pack], len(records)))
             for record in records:
-                marks.add(record.offset, NO_SLOT)
+                marks.add(record.offset, record.slot)
             marks.settle()
-            for number, record in enumerate(records):
+            for number, record in enumerate(records):  # these are sorted as places are
                 marks.keep(number, record.size)
                 if record.reached:
                     marks.set_reached(number)
@@ -160,12 +183,12 @@ class Marks:
     def _is_new(self, key: ObjectKey, found: Sequence[Place]) -> bool:
         if key in self._late:
             return False
-        known = [(place, self._find(place)) for place in found]
+        known = [(place, self.at(place)) for place in found]
         if any(at and at[0].is_reached(at[1]) for _, at in known):
             return False
         place = self._chosen(key, found)
         self._keep(key, place)
-        if (at := self._find(place)) is not None:
+        if (at := self.at(place)) is not None:
             at[0].set_reached(at[1])
         else:
             self._late.add(key)
@@ -182,7 +205,7 @@ class Marks:
 
     def _keep(self, key: ObjectKey, place: Place) -> None:
         """Keep a record, and every record that it builds on."""
-        at = self._find(place)
+        at = self.at(place)
         if at is not None and at[0].is_kept(at[1]):
             return
         try:
@@ -209,7 +232,8 @@ class Marks:
         except (Damage, TooNew):
             return 1 << 8  # deeper than any: nothing can build on it
 
-    def _find(self, place: Place) -> tuple[PackMarks, int] | None:
+    def at(self, place: Place) -> tuple[PackMarks, int] | None:
+        """The pack of a place, and the object's number there; None for what was not there when this was made."""
         marks = self.packs.get(place.pack)
         number = -1 if marks is None else marks.find(place)
         return None if marks is None or number < 0 else (marks, number)

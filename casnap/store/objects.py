@@ -6,17 +6,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
-from casnap.codec.records import MAX_DEPTH, Encoding, RecordHeader, RecordKind, decode_payload, identify, split_group
+from casnap.codec.records import MAX_DEPTH, Encoding, RecordHeader, RecordKind, decode_payload, identify
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackRange
+from casnap.store.groups import GroupCache, Objects
 from casnap.store.packs import PackFiles, Record
 from casnap.store.rows import Place
 
 FindPlaces = Callable[[ObjectKey], Sequence[Place]]
 """Where an object lies, newest first."""
-
-Objects = tuple[tuple[ObjectKey, bytes], ...]
 
 
 class Base(NamedTuple):
@@ -64,7 +63,7 @@ class ObjectReader:
         self.files = files
         self._find_places = find_places
         self._recent = _Recent()
-        self._last_group: tuple[str, int, Objects] | None = None
+        self._groups = GroupCache(files)
 
     def load(self, key: ObjectKey, place: Place) -> bytes:
         """The object's bytes from this very place.
@@ -73,7 +72,12 @@ class ObjectReader:
             Damage: it is not there, or does not match its name.
             TooNew: its record is of a newer format.
         """
-        found, data = self._at(place.pack, self.files.record(place.pack, place.offset), place.slot, recent=self._recent)
+        group = None if place.slot == NO_SLOT else self._groups.at(place.pack, place.offset)
+        if group is not None and place.slot < len(group):
+            found, data = group[place.slot]
+        else:
+            record = self.files.record(place.pack, place.offset)
+            found, data = self._at(place.pack, record, place.slot, recent=self._recent)
         if found != key:
             raise Damage(f"cannot read {key}: another object lies at its place")
         return data
@@ -118,7 +122,7 @@ class ObjectReader:
             return False
         if header.encoding is not Encoding.DELTA:
             return True
-        bases = self._base_places(place.pack, place.offset, header)
+        bases = self.base_places(place.pack, place.offset, header)
         return any(self._stands(kind, base, header.depth) for base in bases)
 
     def _is_sound(self, kind: ObjectKind, id: bytes, place: Place, below: int) -> bool:
@@ -133,7 +137,7 @@ class ObjectReader:
             return False
         if header.encoding is not Encoding.DELTA:
             return True
-        bases = self._base_places(place.pack, record.offset, record.header)
+        bases = self.base_places(place.pack, record.offset, record.header)
         return any(self._is_sound(kind, header.base_id, base, header.depth) for base in bases)  # one good one will do
 
     def entries(self, pack: str, record: Record) -> list[IndexEntry]:
@@ -144,7 +148,7 @@ class ObjectReader:
         """
         header = record.header
         if header.kind is RecordKind.GROUP:
-            objects = self._group(pack, record)
+            objects = self._groups.take_apart(pack, record)
             return [IndexEntry(key.kind, key.id, record.offset, slot) for slot, (key, _) in enumerate(objects)]
         if not header.kind.is_object:
             return []
@@ -174,6 +178,14 @@ class ObjectReader:
             except Damage:
                 continue
 
+    def open_group(self, pack: str, record: Record) -> Objects:
+        """The objects of a group, by slot.
+
+        Raises:
+            Damage: it cannot be decoded.
+        """
+        return self._groups.take_apart(pack, record)
+
     def open_record(self, pack: str, record: Record, slot: int) -> tuple[ObjectKey, bytes]:
         """The object in a record, or in that slot of a group: its name, computed from its bytes, and these.
 
@@ -187,7 +199,7 @@ class ObjectReader:
         """``recent`` serves who wants the bytes; who asks whether a record can be decoded has it done anew."""
         header = record.header
         if header.kind is RecordKind.GROUP:
-            objects = self._group(pack, record)
+            objects = self._groups.take_apart(pack, record)
             if not 0 <= slot < len(objects):
                 raise Damage(f"cannot read pack {pack}: the group at {record.offset} has no slot {slot}")
             return objects[slot]
@@ -200,11 +212,6 @@ class ObjectReader:
         if recent is not None:
             recent.keep(pack, record, key, raw)
         return key, raw
-
-    def _group(self, pack: str, record: Record) -> Objects:
-        if self._last_group is None or self._last_group[:2] != (pack, record.offset):
-            self._last_group = (pack, record.offset, split_group(decode_payload(record.header, record.payload, None)))
-        return self._last_group[2]
 
     def _base(self, pack: str, record: Record, recent: _Recent | None) -> bytes | None:
         """The decoded and checked base of a delta; None for what is no delta."""
@@ -222,7 +229,7 @@ class ObjectReader:
     def _base_of(self, pack: str, record: Record, recent: _Recent | None) -> Base:
         header = record.header
         cause: Damage | TooNew = Damage(f"cannot read pack {pack}: the delta at {record.offset} has no base")
-        for place in self._base_places(pack, record.offset, record.header):
+        for place in self.base_places(pack, record.offset, record.header):
             try:
                 base = self.files.record(place.pack, place.offset)
                 if base.header.depth >= header.depth:
@@ -235,7 +242,8 @@ class ObjectReader:
                 return Base(place, key, raw)
         raise cause
 
-    def _base_places(self, pack: str, offset: int, header: RecordHeader) -> Sequence[Place]:
+    def base_places(self, pack: str, offset: int, header: RecordHeader) -> Sequence[Place]:
+        """Where the base of a delta may lie, by its header; newest first."""
         if header.base_distance:
             offset -= header.base_distance
             return (Place(pack, offset, NO_SLOT, 0),) if offset > 0 else ()

@@ -44,9 +44,13 @@ class Record(NamedTuple):
 
 
 class PackFiles:
-    """The packs of a store, open for reading; the least recently used are closed again."""
+    """The packs of a store, open for reading; the least recently used are closed again.
+
+    ``forgotten`` counts how often packs were let go of because they may have changed.
+    """
 
     def __init__(self, layout: Layout) -> None:
+        self.forgotten = 0
         self._layout = layout
         self._fds: OrderedDict[str, int] = OrderedDict()
 
@@ -140,11 +144,13 @@ class PackFiles:
 
     def forget(self, pack: str) -> None:
         """Close a pack."""
+        self.forgotten += 1
         if (fd := self._fds.pop(pack, -1)) >= 0:
             os.close(fd)
 
     def close(self) -> None:
         """Close all packs; they open again when they are needed."""
+        self.forgotten += 1
         for pack in list(self._fds):
             self.forget(pack)
 

@@ -80,11 +80,15 @@ class CheckpointRow(Struct, frozen=True):
 
 
 class PackRow(Struct, frozen=True):
-    """A pack: its first ``length`` bytes are committed; it holds at most ``objects`` objects."""
+    """A pack: its first ``length`` bytes are committed; it holds at most ``objects`` objects.
+
+    ``repacked``: a gc wrote all of it, in the form for what is at rest.
+    """
 
     id: str
     length: int
     objects: int
+    repacked: bool = False
 
 
 class Upkeep(Struct, frozen=True):

@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 APPLICATION_ID = 0x63736E70
 """``csnp``: tells a catalog from any other SQLite file."""
 
-VERSION = 3
+VERSION = 4
 
 DDL = """
 CREATE TABLE position (
@@ -41,7 +41,8 @@ CREATE INDEX checkpoints_by_name ON checkpoints (workspace, name);
 CREATE INDEX checkpoints_by_step ON checkpoints (workspace, step);
 CREATE INDEX checkpoints_to_free ON checkpoints (deleted_at) WHERE deleted AND NOT freed;
 CREATE TABLE packs (
-    id TEXT PRIMARY KEY, length INTEGER NOT NULL, objects INTEGER NOT NULL, number INTEGER NOT NULL UNIQUE
+    id TEXT PRIMARY KEY, length INTEGER NOT NULL, objects INTEGER NOT NULL, repacked INTEGER NOT NULL,
+    number INTEGER NOT NULL UNIQUE
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE places (
     kind INTEGER NOT NULL, id BLOB NOT NULL, pack INTEGER NOT NULL, offset INTEGER NOT NULL,
@@ -145,7 +146,12 @@ def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
 
 
 def _pack_values(row: PackRow) -> tuple[Any, ...]:
-    return (row.id, row.length, row.objects)
+    return (row.id, row.length, row.objects, row.repacked)
+
+
+def _pack_row(values: tuple[Any, ...]) -> PackRow:
+    id, length, objects, repacked = values
+    return PackRow(id, length, objects, bool(repacked))
 
 
 WORKSPACES: Schema[str, WorkspaceRow] = Schema(
@@ -166,5 +172,5 @@ CHECKPOINTS: Schema[bytes, CheckpointRow] = Schema(
     _checkpoint_row,
 )
 PACKS: Schema[str, PackRow] = Schema(
-    "packs", "id", "id, length, objects", lambda row: row.id, _pack_values, lambda values: PackRow(*values)
+    "packs", "id", "id, length, objects, repacked", lambda row: row.id, _pack_values, _pack_row
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from casnap.codec.compression import compress
-from casnap.codec.packs import IndexEntry
+from casnap.codec.packs import NO_SLOT, IndexEntry
 from casnap.codec.records import Encoding, RecordKind, encode_record
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
@@ -208,7 +208,7 @@ class WriteSession:
 
     def _delta_record(self, key: ObjectKey, size: int, difference: Difference, writer: PackWriter) -> bytes:
         """A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go."""
-        near = difference.place.pack == writer.id
+        near = difference.place.pack == writer.id and difference.place.slot == NO_SLOT
         return encode_record(
             RecordKind(key.kind),
             key.id,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from casnap.codec.packs import (
     MAX_ENTRIES,
@@ -66,6 +67,10 @@ class PackWriter:
         """Whether the pack is to be sealed."""
         return self.end >= packs.PACK_SIZE or self._objects >= MAX_ENTRIES
 
+    def has_room_for(self, objects: int) -> bool:
+        """Whether so many objects more still fit into its index."""
+        return self._objects + objects <= MAX_ENTRIES
+
     def begin(self, store_id: str) -> int:
         """Begin a session where none is begun; where the next record goes.
 
@@ -83,10 +88,17 @@ class PackWriter:
             StorageFailed: the disk refused; of what was not yet forced out, nothing is to be trusted.
         """
         offset = self.begin(store_id)
-        self._add(record)
-        self.entries.append(IndexEntry(key.kind, key.id, offset))
-        self._objects += 1
-        self._index = None
+        self._take(record, [IndexEntry(key.kind, key.id, offset)])
+        return offset
+
+    def append_group(self, keys: Sequence[ObjectKey], record: bytes, store_id: str) -> int:
+        """Add a group, whose objects are ``keys`` by slot; the offset at which it begins.
+
+        Raises:
+            StorageFailed: as for :meth:`append`.
+        """
+        offset = self.begin(store_id)
+        self._take(record, [IndexEntry(key.kind, key.id, offset, slot) for slot, key in enumerate(keys)])
         return offset
 
     def flush(self) -> None:
@@ -109,10 +121,15 @@ class PackWriter:
         return PackRange(self.id, self.start, self.end, self._index)
 
     def seal(self, files: PackFiles, level: int) -> None:
-        """End the pack: index record of this session, index of the whole pack, trailer; all of it forced out."""
+        """End the pack: index record of this session, index of the whole pack, trailer; all of it forced out.
+
+        Where nothing was committed before, these two indexes are one.
+        """
+        committed = self._committed_entries(files)
         self._index = self.end
-        self._add(encode_index_record(self.entries, level))
-        whole = [*self._committed_entries(files), *self.entries]
+        if committed:
+            self._add(encode_index_record(self.entries, level))
+        whole = [*committed, *self.entries]
         if len(whole) <= MAX_ENTRIES:
             seal = self.end
             self._add(encode_seal(whole, level))
@@ -146,6 +163,12 @@ class PackWriter:
             self.file.cut(max(self.start, self._own))
         except CasnapError:
             return
+
+    def _take(self, record: bytes, entries: list[IndexEntry]) -> None:
+        self._add(record)
+        self.entries += entries
+        self._objects += len(entries)
+        self._index = None
 
     def _sync(self) -> None:
         try:

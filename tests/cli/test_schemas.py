@@ -183,6 +183,7 @@ def test_verbs_that_do_something(odd: Path, tmp_path: Path, call: Call) -> None:
         ("gc", "--dry-run"),
         ("gc",),
         ("bench", "mark"),
+        ("gc", "--repack"),
         ("expunge", "caf*", "README"),
         ("expunge", "--all", "nothing"),
         ("config", "set", "retention.keep", "5"),

@@ -114,7 +114,7 @@ def died_at(at: int, *, after: bool, room: Callable[[Space], tuple[int, int]] | 
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("verb", ["delete", "cleanup", "gc", "gc on a full disk"])
+@pytest.mark.parametrize("verb", ["delete", "cleanup", "gc", "gc on a full disk", "gc --repack"])
 def test_case_085_who_dies_at_any_step_of_upkeep_loses_nothing(
     workspace: Path,
     place: Path,
@@ -127,6 +127,7 @@ def test_case_085_who_dies_at_any_step_of_upkeep_loses_nothing(
     words = {
         "delete": ["delete", *ids[4:12], "--yes", "-w", str(workspace)],
         "cleanup": ["cleanup", "--keep", "6", "--yes", "-w", str(workspace)],
+        "gc --repack": ["gc", "--repack"],
     }.get(verb, ["gc"])
     going = {"delete": set(ids[4:12]), "cleanup": set(ids[:-6])}.get(verb, set())
     if verb.startswith("gc"):
@@ -174,7 +175,7 @@ def killed_after(seconds: float, words: list[str]) -> bool:
     return child.returncode != 0
 
 
-@pytest.mark.parametrize("verb", ["delete", "cleanup", "gc"])
+@pytest.mark.parametrize("verb", ["delete", "cleanup", "gc", "gc --repack"])
 def test_case_085_upkeep_that_is_killed_at_any_moment_converges(
     workspace: Path, place: Path, monkeypatch: pytest.MonkeyPatch, small_packs: None, verb: str
 ) -> None:
@@ -182,9 +183,10 @@ def test_case_085_upkeep_that_is_killed_at_any_moment_converges(
     words = {
         "delete": ["delete", *ids[1:40:2], "--yes", "-w", str(workspace)],
         "cleanup": ["cleanup", "--keep", "25", "--yes", "-w", str(workspace)],
+        "gc --repack": ["gc", "--repack"],
     }.get(verb, ["gc"])
     going = {"delete": set(ids[1:40:2]), "cleanup": set(ids[:-25])}.get(verb, set())
-    if verb == "gc":
+    if verb.startswith("gc"):
         run_here("delete", *ids[1:50:2], *ids[10:20:2], "--yes", "-w", workspace, check=0)
     with CheckpointManager(workspace) as manager:
         before = {one.id for one in manager.list()}
@@ -200,7 +202,7 @@ def test_case_085_upkeep_that_is_killed_at_any_moment_converges(
             killed += killed_after(longest * (0.25 + 0.75 * (number + rng.random()) / ROUNDS), words)
         left = require_exact(workspace, trees, place / "scratch")
         assert left in (before, before - going)
-        if left & going or verb == "gc":
+        if left & going or verb.startswith("gc"):
             run_here(*words, check=0)
         run_here("gc", check=0)
         assert require_exact(workspace, trees, place / "scratch") == before - going

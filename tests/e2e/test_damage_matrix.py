@@ -14,14 +14,27 @@ from pathlib import Path
 import pytest
 
 from casnap.cli.app import VERBS
+from casnap.codec.records import RecordKind
 from casnap.store.inspection import Inspection
 from support.cases import as_ordinary_user, remove, run_here
 from support.cli import Result
 from support.oracle import Snapshot, difference, snapshot
-from support.stores import noise
+from support.stores import chunk, noise
 
 HARMS = ("delete", "truncate", "flip", "zero", "junk", "unreadable")
-TARGETS = ("pack", "header", "payload", "line", "tail", "catalog", "wal", "cache", "format")
+TARGETS = (
+    "pack",
+    "header",
+    "payload",
+    "group header",
+    "group payload",
+    "line",
+    "tail",
+    "catalog",
+    "wal",
+    "cache",
+    "format",
+)
 LOOKED_AT = ("list", "checkpoint", "rollback", "verify", "check", "gc")
 CALLS = {
     "list": ("list",),
@@ -33,7 +46,10 @@ CALLS = {
 }
 NAMES = ("c1", "c2", "c3")
 
-IN_PACKS = {"pack", "header", "payload"}
+IN_GROUP = {"group header", "group payload"}
+"""Of the record that a repack makes of all chunks."""
+
+IN_PACKS = {"pack", "header", "payload"} | IN_GROUP
 IN_LOG = {"line", "tail"}
 HARMLESS = {"cache", "wal", "catalog"}
 """What is made anew from the rest, or done without."""
@@ -77,7 +93,7 @@ class Field:
         return found
 
 
-def make(place: Path) -> Field:
+def make(place: Path, *, repack: bool) -> Field:
     """Three checkpoints; the workspace is as the last holds it, and the catalog has seen all of it."""
     field = Field(place, {})
     (field.workspace / "dir").mkdir(parents=True)
@@ -86,6 +102,8 @@ def make(place: Path) -> Field:
         (field.workspace / "dir" / f"f{number}").write_bytes(noise(("file", number), 900))
         assert field.run("checkpoint", name).status == 0
         field.holds[name] = snapshot(field.workspace)
+    if repack:
+        assert "1 repacked" in field.run("gc", "--repack").stdout
     for name in ("store", "workspace"):
         shutil.copytree(place / name, place / f"{name}-kept")
     field.reset()
@@ -95,13 +113,20 @@ def make(place: Path) -> Field:
 def aim(field: Field, target: str) -> tuple[Path, int, int]:
     """The file that is harmed, and the bytes in it; the object is one that all checkpoints and the workspace share."""
     store = field.store
-    if target in ("pack", "header", "payload"):
+    if target in IN_PACKS:
         (pack,) = (store / "packs").iterdir()
+        data = noise(("file", 0), 900)
+    if target in IN_GROUP:
         inspection = Inspection(store)
         inspection.load_places()
-        data = noise(("file", 0), 900)
-        at = pack.read_bytes().index(data)
+        (place,) = inspection.places.places(chunk(data))
+        header = inspection.files.header(place.pack, place.offset)
         inspection.close()
+        assert header.kind is RecordKind.GROUP
+        at = place.offset + header.payload_offset
+        return pack, *{"group header": (place.offset, at), "group payload": (at, at + header.payload_size)}[target]
+    if target in IN_PACKS:
+        at = pack.read_bytes().index(data)
         return pack, *{"pack": (0, pack.stat().st_size), "header": (at - 40, at), "payload": (at, at + 900)}[target]
     if target in IN_LOG:
         log = store / "oplog" / "0000000001.jsonl"
@@ -169,6 +194,8 @@ def harmed(field: Field, target: str, how: str) -> Iterator[None]:
 
 def whole_after_repair(target: str, how: str) -> bool:
     """Whether nothing is lost for good: the bytes are in the workspace, and what holds them together is left."""
+    if target in IN_GROUP:  # with it goes what is in no workspace
+        return how == "unreadable"
     if target == "pack":
         return how == "flip" or how == "unreadable"
     return target not in IN_PACKS or how in ("flip", "zero", "junk", "unreadable")
@@ -222,7 +249,7 @@ def require_truth(field: Field, target: str, how: str, verb: str, before: Snapsh
 
 def require_named(target: str, how: str, said: str, cell: str) -> None:
     """Whom it hurts, or that it hurts nobody."""
-    if target in ("header", "payload") and how in ("flip", "zero", "junk"):
+    if target in IN_PACKS - {"pack"} and how in ("flip", "zero", "junk"):
         assert said.count(": dir/f0") == len(NAMES), cell
         assert all(f"name={name} " in said for name in NAMES), cell
     if target == "cache" and how not in ("delete", "unreadable"):
@@ -258,7 +285,7 @@ def require_mended(field: Field, target: str, how: str, note: str = "") -> None:
 
 
 def cells(place: Path, target: str, how: str) -> None:
-    field = make(place)
+    field = make(place, repack=target in IN_GROUP)
     before = snapshot(field.workspace)
     for verb in (verb for verb in LOOKED_AT if verb in VERBS):
         with harmed(field, target, how):

@@ -32,6 +32,7 @@ from casnap.store.store import Store
 from support.stores import POLICY, WORKSPACE, Ticking, chunk, make_store, noise, open_store, remove_catalogs
 
 EVERYTHING = Terms(grace=0, share=0.0)
+REPACKED = Terms(grace=0, share=0.0, repack=True)
 SIZE = 3000
 SLACK = 700
 """What an index and the frame of a new pack are reckoned to take at most, for so few objects."""
@@ -249,11 +250,11 @@ def check(store: Store, forest: Sequence[Chunk], before: dict[int, set[int]]) ->
     assert all(size < SLACK for size in left.values()), left
 
 
-def collected(store: Store, room: int | None) -> None:
-    """A gc of everything; with ``room`` on a disk with so many bytes besides what the packs take now."""
+def collected(store: Store, room: int | None, terms: Terms) -> None:
+    """A gc; with ``room`` on a disk with so many bytes besides what the packs take now."""
     context = Context(store, POLICY, Ticking(2_000_000_000 * 10**9), Origin(), "boot")
     if room is None:
-        collect(context, EVERYTHING)
+        collect(context, terms)
         return
 
     def used() -> int:
@@ -266,7 +267,7 @@ def collected(store: Store, room: int | None) -> None:
         return max(0, limit - used()) + (64 << 10), 1 << 30
 
     with mock.patch.object(Space, "free", free):
-        collect(context, EVERYTHING)
+        collect(context, terms)
 
 
 FAR = [Chunk(0), Chunk(0, 0), Chunk(1, 1), Chunk(2, 2), Chunk(0, 3, live=True)]
@@ -276,22 +277,30 @@ GROUP = [Chunk(0, grouped=True, live=number % 2 == 0) for number in range(4)] + 
 TWICE = [Chunk(0, again=True, bad=0, live=True), Chunk(0), Chunk(1, 0, live=True), Chunk(1, again=True, bad=1)]
 
 
-@given(forest=forests(), room=st.sampled_from([None, 9_000, 20_000]), small=st.booleans())
-@example(forest=FAR, room=None, small=False)
-@example(forest=NEAR, room=None, small=False)
-@example(forest=NEAR, room=9_000, small=True)
-@example(forest=TURNS, room=None, small=True)
-@example(forest=TURNS, room=9_000, small=True)
-@example(forest=GROUP, room=None, small=False)
-@example(forest=GROUP, room=20_000, small=False)
-@example(forest=TWICE, room=None, small=True)
+@given(
+    forest=forests(),
+    room=st.sampled_from([None, 9_000, 20_000]),
+    small=st.booleans(),
+    terms=st.sampled_from([EVERYTHING, REPACKED]),
+)
+@example(forest=FAR, room=None, small=False, terms=EVERYTHING)
+@example(forest=FAR, room=None, small=True, terms=REPACKED)
+@example(forest=NEAR, room=None, small=False, terms=EVERYTHING)
+@example(forest=NEAR, room=9_000, small=True, terms=EVERYTHING)
+@example(forest=TURNS, room=None, small=True, terms=EVERYTHING)
+@example(forest=TURNS, room=9_000, small=True, terms=EVERYTHING)
+@example(forest=TURNS, room=None, small=False, terms=REPACKED)
+@example(forest=GROUP, room=None, small=False, terms=EVERYTHING)
+@example(forest=GROUP, room=20_000, small=False, terms=EVERYTHING)
+@example(forest=GROUP, room=20_000, small=False, terms=REPACKED)
+@example(forest=TWICE, room=None, small=True, terms=EVERYTHING)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_builds_on_what_stays_readable_and_no_deeper(
-    forest: list[Chunk], room: int | None, small: bool
+    forest: list[Chunk], room: int | None, small: bool, terms: Terms
 ) -> None:
     with store_of(forest) as store, mock.patch.object(packs, "PACK_SIZE", 4000 if small else packs.PACK_SIZE):
         before = depths(store, forest)
-        collected(store, room)
+        collected(store, room, terms)
         check(store, forest, before)
         fresh = open_store(store.path)
         check(fresh, forest, before)
@@ -300,7 +309,7 @@ def test_whatever_builds_on_what_stays_readable_and_no_deeper(
         anew = open_store(store.path)
         check(anew, forest, before)
         size = sum(path.stat().st_size for path in (store.path / "packs").iterdir())
-        collected(anew, None)
+        collected(anew, None, terms)
         assert sum(path.stat().st_size for path in (store.path / "packs").iterdir()) <= size
         check(anew, forest, before)
         anew.close()

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from casnap import Checkpoint, CheckpointManager, NotFound
 from casnap.engine.context import Context
 from casnap.engine.gc import collect
-from casnap.engine.gc_terms import Terms
+from casnap.engine.gc_terms import REPACKING, Terms
 from casnap.store import packs
 from support.stores import noise
 
@@ -135,6 +135,19 @@ class Upkeep(RuleBasedStateMachine):
         if share == 0.0 and grace == 0:
             again = collect(context, terms)
             assert (again.freed_bytes, again.rewritten, again.checkpoints) == (0, 0, ())
+
+    @precondition(lambda self: bool(self.recorded))
+    @rule()
+    def repack(self) -> None:
+        context = self.context()
+        before = self.stored()
+        told = collect(context, REPACKING, dry_run=True)
+        assert self.stored() == before
+        report = collect(context, REPACKING)
+        assert (report.freed_bytes, report.checkpoints) == (told.freed_bytes, told.checkpoints)
+        assert sum(before.values()) - sum(self.stored().values()) == report.freed_bytes
+        assert report.store_bytes == sum(self.stored().values()) == told.store_bytes
+        self.freed |= {freed.id for freed in report.checkpoints}
 
     def context(self) -> Context:
         for manager in self.managers:

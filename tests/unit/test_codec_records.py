@@ -11,6 +11,7 @@ from casnap.codec.hashing import content_id, object_id
 from casnap.codec.records import (
     MAX_DEPTH,
     MAX_GROUP,
+    MAX_GROUP_RAW,
     MAX_RAW,
     Encoding,
     RecordHeader,
@@ -184,6 +185,16 @@ def test_a_group_of_none_or_of_too_many_is_not_written() -> None:
     for objects in ([], [empty] * (MAX_GROUP + 1)):
         with pytest.raises(ValueError, match="none or too many"):
             encode_group(objects, 3)
+
+
+def test_a_group_that_is_too_long_is_neither_written_nor_read() -> None:
+    longest = bytes(MAX_GROUP_RAW - 4 - 5)
+    most = encode_group([(ObjectKey(ObjectKind.CHUNK, content_id(longest)), longest)], 3)
+    assert parse_header(most).raw_size == 1 << 20
+    with pytest.raises(ValueError, match="more than a group may hold"):
+        encode_group([(ObjectKey(ObjectKind.CHUNK, content_id(longest + b"0")), longest + b"0")], 3)
+    with pytest.raises(Damage, match="more than a group may hold"):
+        parse_header(header_bytes(kind=5, encoding=4, prefix=bytes(8), payload_size=100, raw_size=(1 << 20) + 1))
 
 
 @pytest.mark.parametrize(

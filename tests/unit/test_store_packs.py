@@ -14,6 +14,8 @@ from casnap.codec.records import Encoding, RecordKind, encode_group, encode_reco
 from casnap.errors import Damage, StorageFailed, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import CheckpointMade, PackRange
+from casnap.store.layout import Layout
+from casnap.store.packs import PackFiles
 from casnap.store.store import Store
 from support.stores import (
     WORKSPACE,
@@ -298,6 +300,33 @@ def test_a_full_pack_is_sealed_and_another_begun(store: Store, monkeypatch: pyte
         }
     fresh = open_store(store.path)
     assert [fresh.read(chunk(data)) for data in contents] == contents
+    remove_catalogs(store.path)
+    fresh = open_store(store.path)
+    assert [fresh.read(chunk(data)) for data in contents] == contents
+
+
+def test_a_pack_of_one_commit_is_sealed_with_one_index(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 20_000)
+    contents = [noise(number, 9000) for number in range(3)]
+    commit_chunks(store, *contents)
+    (pack,) = pack_files(store.path)
+    kinds = [record.header.kind for record in PackFiles(Layout(store.path)).records(pack.stem, 0, pack.stat().st_size)]
+    assert kinds == [RecordKind.SESSION, *[RecordKind.CHUNK] * 3, RecordKind.SEAL, RecordKind.TRAILER]
+    remove_catalogs(store.path)
+    fresh = open_store(store.path)
+    assert [fresh.read(chunk(data)) for data in contents] == contents
+
+
+def test_a_sealed_pack_that_nobody_committed_is_adopted_whole(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 20_000)
+    contents = [noise(number, 9000) for number in range(3)]
+    with store.session() as session:
+        put(session, *contents)
+        session.finish()
+    (pack,) = pack_files(store.path)
+    before = pack.read_bytes()
+    commit_chunks(store, *contents)
+    assert (pack_files(store.path), pack.read_bytes()) == ([pack], before)
     remove_catalogs(store.path)
     fresh = open_store(store.path)
     assert [fresh.read(chunk(data)) for data in contents] == contents
