@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from casnap.codec.compression import MAX_RAW
-from casnap.codec.hashing import checksum
-from casnap.codec.records import encode_group
+from casnap.codec.compression import MAX_RAW, compress
+from casnap.codec.hashing import checksum, content_id
+from casnap.codec.records import RecordKind, encode_record
 from casnap.errors import Damage, Refused
-from casnap.model.ids import ObjectKey, ObjectKind
 from fuzz import memory, slow_patterns
 from fuzz.findings import replay
 from fuzz.inputs import CORPUS, corpus, keep, known
@@ -178,8 +177,8 @@ def test_the_lengths_in_a_record_take_no_memory(encoding: int, payload_size: int
 
 
 def test_an_input_that_unpacks_to_the_limit_takes_the_limit_once() -> None:
-    zeros = bytes(MAX_RAW - 9)
-    bomb = encode_group([(ObjectKey(ObjectKind.CHUNK, bytes(32)), zeros)], 3)
+    zeros = bytes(MAX_RAW)
+    bomb = encode_record(RecordKind.CHUNK, content_id(zeros), *compress(zeros, 3), len(zeros))
     assert len(bomb) < 1000
     assert judge(BY_NAME["record"], bomb) is None
     assert "bytes of memory" in str(judge(dataclasses.replace(BY_NAME["record"], unpacked=MAX_RAW // 2), bomb))
