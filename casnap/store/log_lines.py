@@ -11,6 +11,7 @@ from casnap.errors import Damage
 from casnap.fs.durable import failed
 from casnap.model.operation import AnyOperation, StoreCreated
 from casnap.store.layout import Layout
+from casnap.store.oplog import noted_end
 
 MOST_TRIES = 100
 """How many damaged lines are tried to be put right: each may take a second."""
@@ -55,11 +56,13 @@ class LogAccount:
         self.torn: tuple[int, int, int] | None = None
         self._layout = layout
         self._tries = 0
+        noted = noted_end(layout)  # first, since a line is written before it is noted
         segments = layout.segments()
         for number in segments:
             self._read(number, last=number == segments[-1])
         for number in sorted(set(range(1, max(segments, default=0))) - set(segments)):
             self.faults.append(LogFault(number, 0, "the segment is missing", 0))
+        self._look_for_noted(noted)
         if not self.lines:
             self.faults.append(LogFault(0, 0, "the operation log is gone: no line of it can be read", 0))
         elif not isinstance(self.lines[0].operation, StoreCreated) and not self.faults:
@@ -100,6 +103,14 @@ class LogAccount:
     def lost(self) -> int:
         """How many lines are missing before the last whole one, as their numbers tell."""
         return self.seq - len(self.lines)
+
+    def _look_for_noted(self, noted: tuple[int, int]) -> None:
+        """Where the log ends before a place up to which it was committed, the rest is lost, and not merely torn."""
+        segment, end = (self.lines[-1].segment, self.lines[-1].end) if self.lines else (0, 0)
+        if self.lines and not self.faults and noted > (segment, end):
+            lines = 1 if self.torn is not None else 0
+            self.faults.append(LogFault(segment, end, "committed lines are missing behind it", lines))
+            self.torn = None
 
     def _read(self, number: int, *, last: bool) -> None:
         path = self._layout.segment(number)

@@ -223,6 +223,7 @@ class Mender:
             move_aside(old, aside)
             move_aside(new, old)
             self.done.append(f"the old operation log is kept in {aside.name}")
+        remove(self._layout.synced)  # it was about the old one
 
     def _stamp(self) -> str:
         moment = dt.datetime.fromtimestamp(self._clock.now() // NANOSECONDS, dt.UTC)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class Oplog:
 
     def __init__(self, layout: Layout, owner: Owner | None) -> None:
         self.tail = Tail(1, 0, 0)
+        self._noted = (0, 0)
         self.notes: list[str] = []
         self._layout = layout
         self._owner = owner
@@ -45,6 +47,7 @@ class Oplog:
             Damage: a line that is not the last is invalid, the chain is broken, or a segment is missing.
             TooNew: a line is of a newer format.
         """
+        self._noted = noted_end(self._layout)  # first, since a line is written before it is noted
         segments = [number for number in self._layout.segments() if number >= after.segment]
         if segments != list(range(after.segment, after.segment + len(segments))) or (after.seq and not segments):
             raise Damage(f"cannot read operation log: a segment from {after.segment} on is missing")
@@ -83,6 +86,14 @@ class Oplog:
             position = end
             yield operation, mark
 
+    @property
+    def is_short(self) -> bool:
+        """Whether lines are missing at its end that were committed, as the note tells that each commit leaves.
+
+        They are not merely torn: whoever went on would take what they name for abandoned bytes.
+        """
+        return self._noted > (self.tail.segment, self.tail.offset)
+
     def proves(self, mark: Mark) -> bool:
         """Whether the line that ``mark`` lies behind is there, judged by its hash."""
         if not mark.seq:
@@ -96,7 +107,7 @@ class Oplog:
     def settle(self) -> None:
         """Force out what others may have left unsynced; only under the commit lock, after :meth:`lines`."""
         segment, offset, _ = self.tail
-        if offset and self._note() != self._synced():
+        if offset and noted_end(self._layout) != (segment, offset):
             file = AppendFile.open(self._layout.segment(segment))
             with contextlib.closing(file):
                 file.sync()
@@ -169,15 +180,17 @@ class Oplog:
             details={"segment": name, "offset": offset},
         )
 
-    def _note(self) -> bytes:
-        return b"%010d %010d\n" % (self.tail.segment, self.tail.offset)
-
-    def _synced(self) -> bytes:
-        """Up to where the log was last forced out, as far as is known."""
-        try:
-            return self._layout.synced.read_bytes()
-        except OSError:
-            return b""
-
     def _write_note(self) -> None:
-        note(self._layout.synced, self._note(), self._owner)
+        note(self._layout.synced, b"%010d %010d\n" % (self.tail.segment, self.tail.offset), self._owner)
+
+
+def noted_end(layout: Layout) -> tuple[int, int]:
+    """The segment and the offset up to which the log was last forced out; zeros where that is not known."""
+    try:
+        found = _NOTE.fullmatch(layout.synced.read_bytes())
+    except OSError:
+        found = None
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+_NOTE = re.compile(rb"(\d{10}) (\d{10})\n")

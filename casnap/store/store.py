@@ -183,11 +183,13 @@ class Store:
         """Put objects; hand the session to :meth:`commit` before the with block ends.
 
         Raises:
+            Damage: committed lines of the operation log are missing.
             StorageFailed: the store cannot be written.
         """
         from casnap.store.session import WriteSession
 
         self._check_writable()
+        self._require_log()
         session = WriteSession(self.parts, source=self)
         try:
             yield session
@@ -250,7 +252,8 @@ class Store:
 
     def _look(self) -> tuple[dict[str, PackRow], bool]:
         self._follower.catch_up()
-        return {row.id: row for row in self._state.packs()}, not self._oplog.tail.bad
+        whole = not (self._oplog.tail.bad or self._oplog.is_short)
+        return {row.id: row for row in self._state.packs()}, whole
 
     def _check_writable(self) -> None:
         if self._obstacle is not None:
@@ -268,13 +271,22 @@ class Store:
     def _catch_up_locked(self) -> None:
         """Catch up, make sure of what others left, and clear away a torn last line."""
         self._follower.catch_up()
+        self._require_log()
+        self._oplog.settle()
+        self._oplog.repair()
+
+    def _require_log(self) -> None:
+        """See that nothing is missing that was committed: it would be taken for what a killed process left."""
         if (seq := self._follower.forgotten_line) is not None:
             raise Damage(
                 f"cannot write to store {self.path}: operation {seq} is damaged or lost in its operation log",
                 hint=creation.CHECK,
             )
-        self._oplog.settle()
-        self._oplog.repair()
+        if self._oplog.is_short:
+            raise Damage(
+                f"cannot write to store {self.path}: committed lines are missing at the end of its operation log",
+                hint=creation.CHECK,
+            )
 
     def _make_catalog(self) -> None:
         """Make a catalog from the operation log now, unless somebody is committing; nothing depends on it."""
@@ -287,10 +299,12 @@ class Store:
 def _notes(follower: Follower, oplog: Oplog) -> Iterator[str]:
     yield from follower.notes
     yield from oplog.notes
-    if oplog.tail.bad:
-        yield "the last line of the operation log is not whole: what it says has not happened"
     if follower.forgotten_line:
         yield "the catalog has seen operations that the operation log has lost: run `casnap check`"
+    elif oplog.is_short:
+        yield "committed lines are missing at the end of the operation log: run `casnap check`"
+    elif oplog.tail.bad:
+        yield "the last line of the operation log is not whole: what it says has not happened"
 
 
 def _encode(operation: AnyOperation, commit: Commit) -> tuple[bytes, str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.cli import run
+from support.oracle import difference, snapshot
 
 
 @pytest.fixture
@@ -44,12 +45,34 @@ def test_packs_without_a_format_file_and_a_log_are_no_new_store(workspace: Path,
 def test_a_last_line_that_was_cut_is_said_by_readers_and_moved_aside_by_writers(workspace: Path, home: Path) -> None:
     log = next((home / "store" / "oplog").glob("*.jsonl"))
     log.write_bytes(log.read_bytes()[:-50])
+    (home / "store" / "cache" / "oplog-synced").unlink()  # it was not forced out, so nothing says that it was
     listed = run("list", "-w", workspace, "--json", check=0)
     assert [record["name"] for record in listed.json()["checkpoints"]] == ["one"]
     assert "not whole" in listed.stderr
     made = run("checkpoint", "-w", workspace, "three", check=0)
     assert "moved to" in made.stderr
     assert "not whole" not in run("list", "-w", workspace, check=0).stderr
+
+
+@pytest.mark.parametrize("cut", [50, None], ids=["within the line", "before it"])
+def test_a_committed_line_that_was_cut_off_is_missed_and_brought_back(
+    workspace: Path, home: Path, tmp_path: Path, cut: int | None
+) -> None:
+    log = next((home / "store" / "oplog").glob("*.jsonl"))
+    data = log.read_bytes()
+    log.write_bytes(data[:-cut] if cut else data[: data.rindex(b"\n", 0, -1) + 1])
+    assert "committed lines are missing" in run("list", "-w", workspace, check=0).stderr
+    for words in (["checkpoint", "-w", workspace, "three"], ["gc"], ["delete", "-w", workspace, "one", "--yes"]):
+        assert "committed lines are missing" in run(*words, check=15).stderr
+    assert "committed lines are missing" in run("check", check=15).stdout
+    run("check", "--repair", check=0)
+    run("gc", check=0)
+    records = run("list", "-w", workspace, "--json", check=0).json()["checkpoints"]
+    assert len(records) == 2
+    assert records[1]["name"] == "one"
+    run("restore-to", "-w", workspace, str(tmp_path / "two"), records[0]["id"], check=0)
+    assert difference(snapshot(workspace), snapshot(tmp_path / "two")) == []
+    run("checkpoint", "-w", workspace, "three", check=0)
 
 
 def test_a_damaged_checkpoint_is_marked_where_it_is_shown(workspace: Path, home: Path) -> None:

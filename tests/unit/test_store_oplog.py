@@ -45,6 +45,7 @@ def test_a_last_line_torn_at_any_byte_is_moved_aside(tmp_path: Path, monkeypatch
     data = segment.read_bytes()
     for cut in range(whole, len(data)):
         os.truncate(segment, cut)
+        forget_note(path)
         store = open_store(path)
         assert _names(store) == ["kept"]
         assert segment.stat().st_size == cut  # a look changes nothing
@@ -65,6 +66,7 @@ def test_a_last_line_that_is_invalid_in_any_byte_is_moved_aside(tmp_path: Path) 
     commit_chunks(store, name="bad")
     store.close()
     data = segment.read_bytes()
+    forget_note(path)
     for position in range(whole, len(data), 7):
         segment.write_bytes(data[:position] + bytes([data[position] ^ 0x20]) + data[position + 1 :])
         assert _names(open_store(path)) == ["kept"]
@@ -200,9 +202,49 @@ def test_that_line_can_be_given_up_as_the_hint_says(tmp_path: Path, monkeypatch:
     commit_chunks(store, name="one")
     os.truncate(segments(path)[0], segments(path)[0].stat().st_size - 10)
     remove_catalogs(path)
+    forget_note(path)
     store = open_store(path)
     commit_chunks(store, name="two")
     assert _names(store) == ["two"]
+
+
+@pytest.mark.parametrize("harm", ["the line is gone", "it is cut", "it is another", "its segment is gone"])
+def test_a_committed_last_line_is_missed_also_when_no_catalog_has_seen_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str
+) -> None:
+    path = tmp_path / "store"
+    store = make_store(path)
+    commit_chunks(store, name="one")
+    whole = segments(path)[0].stat().st_size
+    if harm == "its segment is gone":
+        monkeypatch.setattr("casnap.store.oplog.SEGMENT_SIZE", whole)
+    commit_chunks(store, b"two", name="two")
+    store.close()
+    remove_catalogs(path)
+    segment = segments(path)[-1]
+    data = segment.read_bytes()
+    match harm:
+        case "the line is gone":
+            os.truncate(segment, whole)
+        case "it is cut":
+            os.truncate(segment, len(data) - 20)
+        case "it is another":
+            segment.write_bytes(data[:-30] + b"x" * 29 + b"\n")
+        case _:
+            segment.unlink()
+    left = [file.read_bytes() for file in segments(path)]
+    store = open_store(path)
+    assert _names(store) == ["one"]  # what can be read is read
+    assert store.notes == ("committed lines are missing at the end of the operation log: run `casnap check`",)
+    with pytest.raises(Damage, match="committed lines are missing") as raised:
+        commit_chunks(store, name="three")
+    assert "--repair" in (raised.value.hint or "")
+    assert [file.read_bytes() for file in segments(path)] == left
+
+
+def forget_note(path: Path) -> None:
+    """Let nothing say up to where the log was forced out: so a process leaves it that dies before that."""
+    (path / "cache" / "oplog-synced").unlink()
 
 
 def test_nothing_is_cut_off_a_pack_while_the_last_line_is_bad(tmp_path: Path) -> None:
