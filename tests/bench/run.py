@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench import tree_rows
 from bench.copy_peers import Btrfs
-from bench.goals import KEEPERS, LARGE, SMALL, WORDS, verdicts
+from bench.goals import BOTH, KEEPERS, LARGE, SMALL, WORDS, verdicts
 from bench.machine import machine, versions
 from bench.own_rows import OwnRows
 from bench.page import PAGE, RESULTS, update
@@ -52,8 +52,10 @@ def main() -> None:
                 other = stack.enter_context(place("btrfs", options.scratch)) if needed else None
                 repeats = options.repeats or (REPEATS if size >= SMALL else FEWER_REPEATS)
                 _Bench(results, size, repeats, peers, here, other).measure(name, options.rows)
+            _write(options, results)  # each time: a run takes long, and may be stopped
         print(f"\n{size:,} files\n\n{tables(results, size)}\n\n{goals(verdicts(results, size))}\n{scaled(size)}")
-    _write(options, results)
+    if _recorded(options):
+        print(f"\nwritten: {os.path.relpath(PAGE)}, {os.path.relpath(RESULTS)}")
 
 
 _GROUPS = {
@@ -135,12 +137,15 @@ class _Bench:
 def _write(options: argparse.Namespace, results: Results) -> None:
     if options.json is not None:
         results.save(options.json)
-    if any(size % SMALL for size in options.size) or not options.page:
-        return
-    results.absorb(RESULTS)
-    results.save(RESULTS)
-    PAGE.write_text(update(PAGE.read_text("utf-8"), results), "utf-8")
-    print(f"\nwritten: {os.path.relpath(PAGE)}, {os.path.relpath(RESULTS)}")
+    if _recorded(options):
+        results.absorb(RESULTS)
+        results.save(RESULTS)
+        PAGE.write_text(update(PAGE.read_text("utf-8"), results), "utf-8")
+
+
+def _recorded(options: argparse.Namespace) -> bool:
+    """Whether the page is about this: its goals are for certain sizes."""
+    return bool(options.page) and all(size in BOTH for size in options.size)
 
 
 def _options() -> argparse.Namespace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from bench.goals import FIGURES, MIB, SMALL, WORDS, Verdict
+from bench.goals import BOTH, FIGURES, MIB, SMALL, WORDS, Verdict
 from bench.own_rows import ROWS as OWN_ROWS
 from bench.results import Result, Results
 
@@ -103,4 +103,4 @@ def _table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def scaled(size: int) -> str:
     """What is to be said of goals that are judged at another size than theirs; empty where it is theirs."""
-    return "" if size % SMALL == 0 else f"The goals are for {SMALL:,} and {10 * SMALL:,} files; here they only hint."
+    return "" if size in BOTH else f"The goals are for {SMALL:,} and {10 * SMALL:,} files; here they only hint."

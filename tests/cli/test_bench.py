@@ -152,10 +152,13 @@ sys.exit(run(["bench", "mark", {str(directory)!r}]))
     running = subprocess.Popen(
         [sys.executable, "-c", script], env=environment(), stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
-    with pipe.open():
-        assert len(list(home.glob("casnap-mark-*/restored/a/b/c/text"))) == 1
-    running.send_signal(number)
-    stdout, stderr = running.communicate(timeout=60)
+    try:
+        with pipe.open():
+            assert len(list(home.glob("casnap-mark-*/restored/a/b/c/text"))) == 1
+        running.send_signal(number)
+        stdout, stderr = running.communicate(timeout=60)
+    finally:
+        running.kill()
     assert (running.returncode, stdout) == (status, "")
     assert stderr.startswith("error: stopped: ")
     assert list(home.iterdir()) == []
