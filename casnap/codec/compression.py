@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from enum import IntEnum
 
 import zstandard
@@ -38,17 +39,35 @@ _reused = _Reused()
 
 def compress(data: bytes, level: int) -> tuple[Encoding, bytes]:
     """The smaller of ``data`` itself and its zstd frame at ``level``."""
-    frame = compress_frame(data, level)
+    return _smaller(data, compress_frame(data, level))
+
+
+def compress_all(batch: Sequence[bytes], level: int, threads: int) -> list[tuple[Encoding, bytes]]:
+    """What :func:`compress` makes of each, by ``threads`` threads of zstd, in one call that leaves Python free."""
+    for data in batch:
+        _check_raw(data)
+    long: list[bytes | bytearray | memoryview] = [
+        data for data in batch if data
+    ]  # zstd refuses a batch with an empty one
+    frames = iter(_compressor(level).multi_compress_to_buffer(long, threads=threads) if long else ())
+    return [_smaller(data, next(frames).tobytes()) if data else (Encoding.RAW, data) for data in batch]
+
+
+def _smaller(data: bytes, frame: bytes) -> tuple[Encoding, bytes]:
     return (Encoding.ZSTD, frame) if len(frame) < len(data) else (Encoding.RAW, data)
 
 
 def compress_frame(data: bytes, level: int) -> bytes:
     """One zstd frame that states the length of ``data``."""
     _check_raw(data)
+    return _compressor(level).compress(data)
+
+
+def _compressor(level: int) -> zstandard.ZstdCompressor:
     compressor = _reused.compressors.get(level)
     if compressor is None:
         compressor = _reused.compressors[level] = zstandard.ZstdCompressor(level=level)
-    return compressor.compress(data)
+    return compressor
 
 
 def decompress(frame: bytes, raw_size: int) -> bytes:

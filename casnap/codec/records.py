@@ -28,6 +28,7 @@ __all__ = [
     "RecordKind",
     "check_payload",
     "decode_payload",
+    "encode_full",
     "encode_group",
     "encode_record",
     "identify",
@@ -151,6 +152,21 @@ def encode_record(
     end = header.payload_offset + len(payload) + CHECKSUM_SIZE
     padding = bytes(header.size - end)
     return b"".join((fixed, checksum(fixed, base_id), base_id, payload, checksum(payload), padding))
+
+
+def encode_full(kind: ObjectKind, id: bytes, encoding: Encoding, payload: bytes, raw_size: int) -> bytes:
+    """What :func:`encode_record` makes of an object that builds on none: nearly all that is written, so at once.
+
+    Raises:
+        ValueError: the record would break a rule that readers check.
+    """
+    size = len(payload)
+    fits = size == raw_size if encoding is Encoding.RAW else encoding is Encoding.ZSTD and 0 < size < raw_size
+    if not fits or raw_size > MAX_RAW or len(id) != ID_SIZE:
+        raise ValueError(f"cannot write record: {size} bytes for {raw_size}, or an id of {len(id)}, do not fit")
+    fixed = _FIXED.pack(MAGIC, kind, encoding, 0, 0, size, raw_size, id[:PREFIX_SIZE], 0)
+    padding = bytes(-(HEADER_SIZE + size + CHECKSUM_SIZE) % ALIGNMENT)
+    return b"".join((fixed, checksum(fixed), payload, checksum(payload), padding))
 
 
 def parse_header(data: bytes | memoryview) -> RecordHeader:

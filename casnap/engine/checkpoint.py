@@ -29,6 +29,7 @@ from casnap.model.tree import NANOSECONDS
 from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
+from casnap.workspace.garbage import no_collection
 
 LARGEST = 3
 """How many directories a workspace's first checkpoint names."""
@@ -86,7 +87,7 @@ def _recorded(
     context: Context, row: WorkspaceRow, wanted: _Wanted, guard: Callable[[int], None], if_changed: bool, *, full: bool
 ) -> tuple[LiveScan, Since, bytes, tuple[str, ...]]:
     """Look and commit: what was found, how it differs from head, and the checkpoint (empty: nothing was to be made)."""
-    with context.store.session() as session, Directories(row.path) as directories:
+    with no_collection(), context.store.session() as session, Directories(row.path) as directories:
         live, since = _look(context, row, directories, session, guard, full=full)
         if if_changed and since.unchanged:
             return live, since, b"", ()

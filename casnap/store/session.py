@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from casnap.codec.compression import compress
 from casnap.codec.packs import NO_SLOT, IndexEntry
-from casnap.codec.records import Encoding, RecordKind, encode_record
+from casnap.codec.records import Encoding, RecordKind, encode_full, encode_record
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSource
 from casnap.model.operation import PackRange
 from casnap.store.adoption import held_packs_limit
+from casnap.store.compressing import Compressed, Compressing
 from casnap.store.deltas import Difference, Differences
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
@@ -48,6 +48,8 @@ class WriteSession:
         self._target: PackWriter | None = None
         self._own: dict[ObjectKey, Place] = {}
         self._adopted: dict[ObjectKey, Place] = {}
+        self._ahead: set[ObjectKey] = set()
+        self._compressing = Compressing(parts.level)
         self._sound: set[ObjectKey] = set()
         self._absent: set[ObjectKey] = set()
         self._damaged: set[ObjectKey] = set()
@@ -70,7 +72,7 @@ class WriteSession:
         """
         if key.kind is ObjectKind.CHECKPOINT:
             self._checkpoints.append(key)
-        if key in self._own or key in self._sound:
+        if key in self._own or key in self._ahead or key in self._sound:
             return
         if self._is_there(key):
             return
@@ -81,16 +83,14 @@ class WriteSession:
             self._take_packs()
             if key in self._own:
                 return
-        try:
-            self._append(key, data, base)
-        except StorageFailed as error:
-            self._abandon(error)
-            raise
+        self._ahead.add(key)
+        if self._compressing.add(key, data, base):
+            self._append_all(self._compressing.ready())
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there, or that this session has taken."""
         wanted = set(keys)
-        mine = wanted & self._own.keys()
+        mine = (wanted & self._own.keys()) | (wanted & self._ahead)
         stored = self._state.present(wanted - mine)
         self._absent |= wanted - mine - stored
         return mine | stored
@@ -98,7 +98,7 @@ class WriteSession:
     def standing(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that are there with all that they build on, or that this session has taken."""
         wanted = set(keys)
-        mine = wanted & (self._own.keys() - self._adopted.keys())
+        mine = (wanted & (self._own.keys() - self._adopted.keys())) | (wanted & self._ahead)
         places = {key: [self._adopted[key]] for key in wanted & self._adopted.keys()}
         places |= self._state.places(wanted - mine - places.keys())
         return mine | {key for key, found in places.items() if self._reader.stands(key, found)}
@@ -110,6 +110,8 @@ class WriteSession:
             Damage: it is missing, or no stored copy matches its name.
             StorageFailed: the disk refused what was put before; the session is of no more use then.
         """
+        if key in self._ahead:
+            self._append_all(self._compressing.rest())
         if (place := self._own.get(key)) is not None:
             self._flush()
             return self._reader.load(key, place)
@@ -122,6 +124,7 @@ class WriteSession:
             StorageFailed: the disk refused; the session is of no more use then.
         """
         self._check()
+        self._append_all(self._compressing.rest())
         try:
             ranges = tuple(filter(None, (writer.finish(self._level) for writer in self._packs or ())))
             if any(not written.start for written in ranges):
@@ -155,7 +158,8 @@ class WriteSession:
             writer.confirm()
 
     def close(self) -> None:
-        """Let go of the packs."""
+        """Let go of the packs; what is not finished is lost."""
+        self._compressing.close()
         for writer in self._packs or ():
             writer.file.close()
 
@@ -193,18 +197,24 @@ class WriteSession:
                 key = ObjectKey(entry.kind, entry.id)
                 self._adopted.setdefault(key, self._own.setdefault(key, _place(writer, entry)))
 
-    def _append(self, key: ObjectKey, data: bytes, base: ObjectKey | None) -> None:
-        encoding, payload = compress(data, self._level)
-        difference = None if base is None else self._differences.encode(data, base, len(payload))
-        writer = self._writable()
-        if difference is None:
-            record = encode_record(RecordKind(key.kind), key.id, encoding, payload, len(data))
-        else:
-            record = self._delta_record(key, len(data), difference, writer)
-        offset = writer.append(key, record, self._store_id)
-        self._own[key] = _place(writer, IndexEntry(key.kind, key.id, offset))
-        if writer.is_full:
-            writer.seal(self._reader.files, self._level)
+    def _append_all(self, objects: Iterable[Compressed]) -> None:
+        try:
+            for (key, data, base), (encoding, payload) in objects:
+                writer = self._target
+                if writer is None or writer.sealed:
+                    writer = self._writable()
+                difference = None if base is None else self._differences.encode(data, base, len(payload))
+                if difference is None:
+                    record = encode_full(key.kind, key.id, encoding, payload, len(data))
+                else:
+                    record = self._delta_record(key, len(data), difference, writer)
+                self._own[key] = Place(writer.id, writer.append(key, record, self._store_id), NO_SLOT, 0)
+                self._ahead.discard(key)
+                if writer.is_full:
+                    writer.seal(self._reader.files, self._level)
+        except StorageFailed as error:
+            self._abandon(error)
+            raise
 
     def _delta_record(self, key: ObjectKey, size: int, difference: Difference, writer: PackWriter) -> bytes:
         """A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go."""

@@ -89,16 +89,17 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
     def add(self, path: bytes, directory: CachedDirectory) -> None:
         """Append a directory."""
         self.paths.append(path)
-        self.own.add(directory.signature if directory.signature and directory.signature.storable else None)
+        self.own.add([directory.signature if directory.signature and directory.signature.storable else None])
         self.devices.append(directory.device)
         self.contexts.append(directory.context)
         self.counts.append(directory.count)
         self.traits.append(directory.traits)
         self.entries.append(_encoder.encode(directory.entry))
-        for name, signature in directory.rows:
-            self.names.append(name)
-            told = signature is not None and signature.storable and signature.device == self.devices[-1]
-            self.rows.add(signature if told else None)
+        rows, device = directory.rows, directory.device
+        self.names += [name for name, _ in rows]
+        self.rows.add(
+            look if look is not None and look.storable and look.device == device else None for _, look in rows
+        )
         self.starts.append(len(self.names))
 
     def copy(self, other: CacheFile, first: int, last: int) -> None:

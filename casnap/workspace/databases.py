@@ -22,7 +22,7 @@ from casnap.workspace.cache import Trait
 from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.lister import TRIES
 from casnap.workspace.reader import open_file
-from casnap.workspace.side_files import INDEX, JOURNAL, LOGS, SIDE_FILES, database_of, is_database_size
+from casnap.workspace.side_files import INDEX, JOURNAL, LOGS, SIDE_FILES, database_of
 from casnap.workspace.signature import Signature
 from casnap.workspace.walk import Walk
 
@@ -55,9 +55,9 @@ class Databases:
         self._tries: Counter[bytes] = Counter()
         self._waiting: set[bytes] = set()
 
-    def notice(self, path: bytes, fd: int, size: int) -> None:
+    def notice(self, path: bytes, fd: int) -> None:
         """Remember a file that was read if it is a database: files may come to be beside it."""
-        if is_database_size(size) and os.pread(fd, len(_MAGIC), 0) == _MAGIC:
+        if os.pread(fd, len(_MAGIC), 0) == _MAGIC:
             self._noticed.add(path)
 
     def without_live(self, jobs: list[ReadJob]) -> list[ReadJob]:

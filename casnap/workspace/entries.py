@@ -7,7 +7,7 @@ import os
 import stat
 
 from casnap.codec.entries import MAX_XATTRS
-from casnap.model.tree import Device, Directory, Fifo, File, FileFlag, Symlink, split_ns
+from casnap.model.tree import Device, Directory, Fifo, File, Symlink, split_ns
 
 Xattrs = tuple[tuple[bytes, bytes], ...]
 
@@ -40,13 +40,15 @@ def read_xattrs(target: int | bytes) -> Xattrs:
     """
     follow = isinstance(target, int)
     try:
-        names = sorted(os.fsencode(name) for name in os.listxattr(target, follow_symlinks=follow))
+        listed = os.listxattr(target, follow_symlinks=follow)
     except OSError as error:
         if error.errno in _NO_XATTRS:
             return ()
         raise read_failed(error) from error
+    if not listed:  # as of most
+        return ()
     found = []
-    for name in names:
+    for name in sorted(map(os.fsencode, listed)):
         if name.startswith(b"user.") or name in CAPTURED_XATTRS:
             try:
                 found.append((name, os.getxattr(target, name, follow_symlinks=follow)))
@@ -81,7 +83,7 @@ def special_entry(directory_fd: int, name: bytes, status: os.stat_result) -> Sym
 
 
 def file_entry(
-    name: bytes, status: os.stat_result, xattrs: Xattrs, size: int, flags: FileFlag, content: bytes, chunk_list: bytes
+    name: bytes, status: os.stat_result, xattrs: Xattrs, size: int, flags: int, content: bytes, chunk_list: bytes
 ) -> File:
     """The entry of a regular file whose ``size`` bytes have been read."""
     return File(name, *_metadata(status), xattrs, size, int(flags), content, chunk_list)

@@ -77,8 +77,9 @@ class Omissions(Struct, frozen=True):
         A git directory is captured whole or not at all: no pattern or size takes a part of it.
         """
         mode = status.st_mode
+        is_directory = stat.S_ISDIR(mode)
         path = join(found.path, name)
-        if stat.S_ISDIR(mode) and self._is_store(path, status):
+        if is_directory and self._is_store(path, status):
             return OmitReason.STORE
         if path in self.aside:
             return OmitReason.IGNORED
@@ -86,9 +87,9 @@ class Omissions(Struct, frozen=True):
         if database != name and stat.S_ISREG(mode) and _may_be_database(found, database):
             omitted = found.entries.get(database)  # a log goes the way of its database, whatever patterns say of it
             return OmitReason(omitted.reason) if isinstance(omitted, Omitted) else None
-        if not found.in_git and found.rules.ignores(path, is_directory=stat.S_ISDIR(mode)):
+        if not found.in_git and found.rules.ignores(path, is_directory=is_directory):
             return OmitReason.IGNORED
-        if path in self.borders and not stat.S_ISDIR(mode):  # nothing could take the place of such a file
+        if path in self.borders and not is_directory:  # nothing could take the place of such a file
             return OmitReason.MOUNT_POINT
         if stat.S_ISSOCK(mode):
             return OmitReason.SOCKET

@@ -6,15 +6,14 @@ listed again when its own stat is as it was, on file systems that are known to c
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 from array import array
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 
 from casnap.model.paths import ROOT, ancestors, split
 from casnap.workspace.cache import Trait
 from casnap.workspace.cache_file import CacheFile, Patched, StoredDirectory
+from casnap.workspace.garbage import no_collection
 from casnap.workspace.stats import Stats
 
 KEEP_TIMES = frozenset(
@@ -118,7 +117,7 @@ def _ends(paths: list[bytes]) -> array[int]:
 
 def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
     """A byte for each directory: 1 where its own stat and those of all its rows are as they were."""
-    with _no_collection():
+    with no_collection():
         rows = _looked(_row_paths(file), root_fd)
         own = _looked(file.paths, root_fd)
         if own:
@@ -196,15 +195,3 @@ _NOTHING = os.stat_result([0] * 19)
 def _equals(known: Stats, row: int, stat: os.stat_result) -> bool:
     found = known.get(row, 0)
     return found is not None and found.matches(stat)
-
-
-@contextlib.contextmanager
-def _no_collection() -> Iterator[None]:
-    """Many small objects come and none goes: looking for garbage among them takes longer than making them."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()

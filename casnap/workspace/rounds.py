@@ -20,7 +20,7 @@ from casnap.workspace.found import FoundDirectory, ReadJob
 from casnap.workspace.git_directories import GitDirectories
 from casnap.workspace.lister import raise_if_ours, unreadable
 from casnap.workspace.reader import GONE, Content, Reader, open_file
-from casnap.workspace.side_files import database_of
+from casnap.workspace.side_files import database_of, is_database_size
 from casnap.workspace.signature import Settling, Signature, signature_of
 from casnap.workspace.walk import Walk
 
@@ -98,7 +98,7 @@ class Rounds:
         return job.settled or job.rounds >= ROUNDS
 
     def _is_done(self, job: ReadJob) -> bool:
-        if not self._walk.holds(job) or self._is_read_already(job):
+        if not self._walk.holds(job) or (self._inodes and self._is_read_already(job)):
             return True
         try:
             fd = open_file(self._directories.fd(job.directory.path), job.name)
@@ -147,7 +147,8 @@ class Rounds:
         if content is None:
             job.directory.omit(job.name, OmitReason.SENSITIVE)
             return True
-        self._databases.notice(job.path, fd, content.size)
+        if is_database_size(content.size):
+            self._databases.notice(job.path, fd)
         after = os.fstat(fd)
         steady = job.settled and content.whole and job.signature.matches(after)
         if not steady:
@@ -165,7 +166,9 @@ class Rounds:
     def _keep(
         self, job: ReadJob, status: os.stat_result, content: Content, xattrs: Xattrs, *, sparse: bool, steady: bool
     ) -> None:
-        flags = FileFlag.SPARSE if sparse and not job.redacted else FileFlag.NONE
+        flags = 0
+        if sparse and not job.redacted:
+            flags |= FileFlag.SPARSE
         if job.redacted:
             flags |= FileFlag.REDACTED
         if not steady:

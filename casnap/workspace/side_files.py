@@ -20,9 +20,10 @@ PAGE = 512
 
 def database_of(path: bytes) -> bytes:
     """The database that a file belongs to, if its name is one of a side file; else the path itself."""
-    for suffix in SIDE_FILES:
-        if path.endswith(suffix) and split(path)[1] != suffix:
-            return path.removesuffix(suffix)
+    if path.endswith(SIDE_FILES):
+        for suffix in SIDE_FILES:
+            if path.endswith(suffix) and split(path)[1] != suffix:
+                return path.removesuffix(suffix)
     return path
 
 

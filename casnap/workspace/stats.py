@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 
 from casnap.model.tree import NANOSECONDS
 from casnap.workspace.signature import Signature
@@ -26,12 +27,16 @@ class Stats:
     def __len__(self) -> int:
         return len(self.columns["mode"])
 
-    def add(self, signature: Signature | None) -> None:
-        """Append a row; None is of something that had not settled."""
-        found = signature or _UNKNOWN
-        values = (found.mode, found.size, found.mtime_ns, found.ctime_ns, found.inode, found.nlink)
-        for column, value in zip(self.columns.values(), values, strict=True):
-            column.append(value)
+    def add(self, signatures: Iterable[Signature | None]) -> None:
+        """Append rows; None is of something that had not settled."""
+        found = [signature or _UNKNOWN for signature in signatures]
+        columns = self.columns
+        columns["mode"].extend([row.mode for row in found])
+        columns["size"].extend([row.size for row in found])
+        columns["mtime"].extend([row.mtime_ns for row in found])
+        columns["ctime"].extend([row.ctime_ns for row in found])
+        columns["inode"].extend([row.inode for row in found])
+        columns["nlink"].extend([row.nlink for row in found])
 
     def extend(self, other: Stats, start: int, end: int) -> None:
         """Append rows of others."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from casnap.codec.compression import compress, compress_delta, decompress, decompress_delta
+from casnap.codec.compression import compress, compress_all, compress_delta, decompress, decompress_delta
 from casnap.codec.hashing import object_id
 from casnap.codec.packs import IndexEntry, decode_index, encode_index, parse_pack_header, parse_trailer
 from casnap.codec.records import (
@@ -19,6 +20,7 @@ from casnap.codec.records import (
     RecordKind,
     check_payload,
     decode_payload,
+    encode_full,
     encode_group,
     encode_record,
     identify,
@@ -206,3 +208,25 @@ def test_a_whole_header_with_any_numbers_is_read_refused_or_too_new(kind: int, e
     else:
         assert known
         assert (header.kind, header.encoding) == (kind, encoding)
+
+
+@given(
+    KINDS, st.binary(max_size=40), st.sampled_from([Encoding.RAW, Encoding.ZSTD, Encoding.DELTA]), CONTENTS, st.data()
+)
+def test_the_quick_way_to_a_full_record_writes_and_refuses_what_the_long_way_does(
+    kind: ObjectKind, id: bytes, encoding: Encoding, payload: bytes, data: st.DataObject
+) -> None:
+    id = data.draw(st.sampled_from([id, bytes(32)]))
+    raw_size = data.draw(st.sampled_from([len(payload), len(payload) + 1, len(payload) - 1, 0, (4 << 20) + 1]))
+    try:
+        expected = encode_record(kind, id, encoding, payload, raw_size)
+    except (ValueError, struct.error):
+        with pytest.raises(ValueError, match="cannot write record"):
+            encode_full(kind, id, encoding, payload, raw_size)
+    else:
+        assert encode_full(kind, id, encoding, payload, raw_size) == expected
+
+
+@given(st.lists(CONTENTS, max_size=5), st.integers(1, 2))
+def test_a_batch_is_compressed_as_each_of_it_alone(batch: list[bytes], threads: int) -> None:
+    assert compress_all(batch, 3, threads) == [compress(data, 3) for data in batch]

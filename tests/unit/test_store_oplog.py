@@ -259,6 +259,7 @@ def test_nothing_is_cut_off_a_pack_while_the_last_line_is_bad(tmp_path: Path) ->
     before = pack_file.read_bytes()
     with store.session() as session:
         session.put(chunk(b"two"), b"two")
+        session.finish()
         assert pack_file.read_bytes() == before
     assert len(pack_files(path)) == 2
 
