@@ -28,6 +28,9 @@ from casnap.store.packs import PackFiles
 BUFFER = 256 << 10
 """Bytes that are gathered before they are written."""
 
+GATHERED = 32 << 10
+"""A record of so many bytes is written by itself: to copy it takes as long as a call more."""
+
 
 class PackWriter:
     """A pack that this process alone may append to; written bytes are never overwritten.
@@ -185,8 +188,13 @@ class PackWriter:
         self._in_session = True
 
     def _add(self, data: bytes) -> None:
-        self._buffer += data
         self.written += len(data)
+        if len(data) >= GATHERED:
+            self.flush()
+            self.file.append(data)
+            self._unsynced = True
+            return
+        self._buffer += data
         if len(self._buffer) >= BUFFER:
             self.flush()
 

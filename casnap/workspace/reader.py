@@ -25,6 +25,13 @@ GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.E
 """What opening an entry fails with when it is not what it was a moment ago."""
 
 
+CUT_EVENLY = (
+    "large files were cut every {kib} KiB: the compiled part of pyfastcdc is missing, so that what moves within them "
+    "is stored again; reinstalling pyfastcdc mends that"
+)
+"""What a person should hear where cuts do not follow the content; restored files are right all the same."""
+
+
 class Content(Struct, frozen=True):
     """What was read of a file: how many bytes, their content id, and the id of their chunk list.
 
@@ -74,6 +81,7 @@ class Reader:
         self._outbox = outbox
         self._parameters = parameters
         self._progress = progress
+        self._cuts_evenly = False
         self.bytes_read = 0
 
     def read(self, fd: int, status: os.stat_result, base: ObjectKey | None = None) -> Content:
@@ -108,6 +116,11 @@ class Reader:
         self._outbox.add(ObjectKey(ObjectKind.CHUNK, found), keys)
         return Content(len(keys), found, b"", whole=len(data) == status.st_size)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should hear of how files were read; the same once for all of them."""
+        return (CUT_EVENLY.format(kib=self._parameters.average >> 10),) if self._cuts_evenly else ()
+
     @functools.cached_property
     def _chunker(self) -> Chunker:
         return Chunker(self._parameters)  # made when a file is cut: most scans cut none
@@ -122,6 +135,7 @@ class Reader:
 
     def _read_in_pieces(self, fd: int, status: os.stat_result) -> Content:
         stream = _Stream(fd, status.st_size, sparse=is_sparse(fd, status), progress=self._progress)
+        self._cuts_evenly = not self._chunker.content_defined
         whole_file = ContentHasher()
         chunks: list[tuple[int, bytes]] = []
         for data in self._chunker.cut(stream):

@@ -88,7 +88,8 @@ class Survey:
         jobs = [*(unconfirmed(looked, sink, source) if confirm else ()), *walk.take_jobs()]
         before_reading(ahead := reading_ahead(jobs, walk.found))
         outbox = Outbox(sink)
-        rounds = Rounds(self._directories, walk, Reader(outbox, parameters, self._progress), self._settling, copier)
+        reader = Reader(outbox, parameters, self._progress)
+        rounds = Rounds(self._directories, walk, reader, self._settling, copier)
         with _shown(self._progress, "reading", ahead.total_bytes):
             rounds.run(jobs)
         note_unprovable(walk)
@@ -104,7 +105,7 @@ class Survey:
             leftovers=sorted(walk.findings.leftovers),
             rules=recorded_rules(walk.found, walk.entry),
             unsure=frozenset(path for path, directory in walk.found.items() if None in directory.texts.values()),
-            remarks=walk.found[ROOT].remarks,
+            remarks=walk.found[ROOT].remarks + reader.remarks,
             borders=self._borders,
             started=started,
             ended=ended,
@@ -120,7 +121,7 @@ class Survey:
         """Let the next scan take all of it, if nothing was wrong and nothing has changed by then."""
         if not (found.problems or found.leftovers or found.unsure):
             skipped = tuple((path, int(reason)) for path, reason in found.skipped)
-            links, rules, remarks = found.links, found.rules, found.remarks
+            links, rules, remarks = found.links, found.rules, self._walk.found[ROOT].remarks
             found.cache.whole = Whole(self._context, links, rules, skipped, remarks, found.entries)
 
 

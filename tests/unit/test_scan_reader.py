@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
+from casnap.codec import chunking
 from casnap.codec.chunk_lists import load_chunk_list
 from casnap.codec.chunking import ChunkerParameters
 from casnap.model.clock import Silent
 from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.tree import File
 from casnap.workspace.entries import read_xattrs
 from casnap.workspace.outbox import BATCH, BATCH_BYTES, Outbox
 from casnap.workspace.reader import Content, Reader, open_file, store_file
-from support.scanning import MemoryStore, as_nobody, chunk
+from support.scanning import MemoryStore, as_nobody, chunk, entries_of, settle, take
 
 MIB = 1 << 20
 
@@ -197,3 +199,33 @@ def test_memory_does_not_grow_with_the_size_of_a_file(tmp_path: Path) -> None:
     )
     assert ran.stderr == ""
     assert int(ran.stdout) < 150  # MiB
+
+
+def test_files_that_are_cut_without_the_compiled_core_are_right_and_it_is_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = {name: os.urandom(MIB + 1) for name in ("one", "other")}
+    for name, data in contents.items():
+        (tmp_path / name).write_bytes(data)
+    settle(tmp_path)
+    assert take(tmp_path).remarks == ()
+    monkeypatch.setattr(chunking, "_compiled_fastcdc", lambda: None)
+    store = MemoryStore()
+    found = take(tmp_path, store)
+    (remark,) = found.remarks
+    assert remark.startswith("large files were cut every 64 KiB: the compiled part of pyfastcdc is missing")
+    files = entries_of(store, found.root)
+    for name, data in contents.items():
+        file = files[name.encode()]
+        assert isinstance(file, File)
+        chunks = load_chunk_list(store, file.chunk_list, file.size)
+        assert [length for length, _ in chunks] == [64 << 10] * 16 + [1]
+        assert b"".join(store.objects[ObjectKey(ObjectKind.CHUNK, id)] for _, id in chunks) == data
+    again = take(tmp_path, store, cache=found.cache)
+    assert (again.files_read, again.remarks) == (0, ())  # nothing was cut this time
+
+
+def test_nothing_is_said_of_a_core_that_no_file_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "short").write_bytes(bytes(MIB))
+    monkeypatch.setattr(chunking, "_compiled_fastcdc", lambda: None)
+    assert take(tmp_path).remarks == ()
