@@ -205,13 +205,14 @@ def check_payload(header: RecordHeader, data: bytes | memoryview) -> bytes:
     Raises:
         Damage: the record is cut short, its checksum is wrong, or its padding is not zero.
     """
-    if len(data) < header.size:
+    size, start = header.size, header.payload_offset
+    if len(data) < size:
         raise Damage("cannot read record: it is cut short")
-    end = header.payload_offset + header.payload_size
-    payload = bytes(data[header.payload_offset : end])
+    end = start + header.payload_size
+    payload = bytes(data[start:end])
     if checksum(payload) != data[end : end + CHECKSUM_SIZE]:
         raise Damage("cannot read record: its checksum is wrong")
-    if any(data[end + CHECKSUM_SIZE : header.size]):
+    if any(data[end + CHECKSUM_SIZE : size]):
         raise Damage("cannot read record: its padding is not zero")
     return payload
 

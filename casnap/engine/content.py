@@ -12,6 +12,12 @@ from casnap.model.paths import escape
 from casnap.model.tree import AnyNode, File
 from casnap.store.store import Store
 
+AHEAD = 250
+"""Files that are read together: one query tells where they lie."""
+
+AHEAD_BYTES = 4 << 20
+"""Bytes of files with which that is enough sooner; the last may be as long as a chunk can be."""
+
 
 def chunk_keys(source: ObjectSource, file: File) -> list[ObjectKey]:
     """The chunks that a file's bytes are made of, in order."""
@@ -24,6 +30,35 @@ def pieces(source: ObjectSource, file: File) -> Iterator[bytes]:
     """A file's bytes in order, each piece checked against its name."""
     for key in chunk_keys(source, file):
         yield source.read(key)
+
+
+class Contents:
+    """The bytes of ``files``, which are asked for in their order: short ones are read many at a time."""
+
+    def __init__(self, store: Store, files: Iterable[AnyNode]) -> None:
+        self._store = store
+        self._next = (node for node in files if isinstance(node, File) and not node.chunk_list)
+        self._ahead: dict[ObjectKey, bytes] = {}
+
+    def of(self, file: File) -> Iterator[bytes]:
+        """A file's bytes in order, each piece checked against its name."""
+        if file.chunk_list:
+            return pieces(self._store, file)
+        key = ObjectKey(ObjectKind.CHUNK, file.content)
+        if key not in self._ahead:
+            self._read_ahead()
+        data = self._ahead.get(key)
+        return pieces(self._store, file) if data is None else iter((data,))
+
+    def _read_ahead(self) -> None:
+        keys, size = set(), 0
+        for file in self._next:
+            keys.add(ObjectKey(ObjectKind.CHUNK, file.content))
+            size += file.size
+            if len(keys) >= AHEAD or size >= AHEAD_BYTES:
+                break
+        self._ahead = {}  # before the next are read
+        self._ahead = self._store.read_many(keys)
 
 
 def require_contents(store: Store, nodes: Iterable[tuple[bytes, AnyNode]]) -> None:

@@ -8,7 +8,7 @@ import os
 from casnap.codec.hashing import digest
 from casnap.codec.trees import build_tree
 from casnap.engine.compare import TreeView, plan_between
-from casnap.engine.content import pieces, require_contents
+from casnap.engine.content import Contents, require_contents
 from casnap.engine.context import Context
 from casnap.engine.recorded import tree_of
 from casnap.engine.scope import with_databases
@@ -23,6 +23,7 @@ from casnap.model.paths import ROOT, escape
 from casnap.model.report import Problem, RestoreReport, WorkspaceInfo
 from casnap.model.tree import Directory, File, is_redacted
 from casnap.workspace.entries import directory_entry, read_xattrs
+from casnap.workspace.garbage import no_collection
 from casnap.workspace.layout import lay_out
 from casnap.workspace.signature import signature_of
 from casnap.workspace.staging import Staging
@@ -51,7 +52,8 @@ def restore_to(
     _require_paths(target, checkpoint, paths)
     made = _make(place)
     try:
-        return _fill(context, checkpoint, target, place, paths)
+        with no_collection():
+            return _fill(context, checkpoint, target, place, paths)
     except BaseException:
         if made:
             with contextlib.suppress(OSError):
@@ -68,15 +70,16 @@ def _fill(
         root = _empty_root(sink, status, directories.root_fd)
         plan = plan_between(TreeView(sink, root), target, with_databases(paths, target) or None)
         signatures = {ROOT: signature_of(status)}
+        layout = lay_out(plan, signatures)
         staging = Staging(
             directories,
-            lay_out(plan, signatures),
+            layout,
             signatures,
             nonce=os.urandom(6).hex(),
-            content=lambda file: pieces(context.store, file),
+            content=Contents(context.store, layout.staged.values()).of,
             progress=context.progress,
         )
-        require_contents(context.store, staging.layout.staged.items())
+        require_contents(context.store, layout.staged.items())
         staging.stage()
         outcome = Switch(staging, late=lambda path, fd: None, target=target.entry, whole=plan.whole).run()
         sync_filesystem(directories.root_fd)

@@ -7,7 +7,7 @@ import os
 from functools import partial
 
 from casnap.engine.compare import TreeView, plan_between
-from casnap.engine.content import pieces, require_contents
+from casnap.engine.content import Contents, require_contents
 from casnap.engine.context import Context, restarted
 from casnap.engine.late import LateWrites
 from casnap.engine.safety import SafetyPoint
@@ -82,16 +82,17 @@ class Restoring:
         return left_alone, tuple(outcome.problems)
 
     def _stage(self) -> Staging:
+        layout = lay_out(self.plan, self.live.signatures)
         staging = Staging(
             self.directories,
-            lay_out(self.plan, self.live.signatures),
+            layout,
             self.live.signatures,
             nonce=self.point.nonce if self.point else os.urandom(6).hex(),
-            content=lambda file: pieces(self.target.source, file),
+            content=Contents(self.context.store, layout.staged.values()).of,
             progress=self.context.progress,
             borders=self.live.found.borders,
         )
-        require_contents(self.context.store, staging.layout.staged.items())
+        require_contents(self.context.store, layout.staged.items())
         staging.stage()
         return staging
 

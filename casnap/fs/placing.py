@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterable, Iterator
 
 from casnap.fs.durable import DIRECTORY_MODE, FILE_MODE, write_all
-from casnap.model.tree import AnyNode, Device, Directory, Fifo, File, Symlink
+from casnap.model.tree import AnyNode, Device, Directory, Fifo, File, FileFlag, Symlink
 
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 
@@ -36,22 +36,35 @@ def remove_root(path: bytes) -> None:
     os.rmdir(path)
 
 
-def create_file(directory: int, name: bytes, pieces: Iterable[bytes], *, sparse: bool, sync: bool) -> None:
-    """Create a file that only its owner may read, with the bytes of ``pieces``.
+def create_file(directory: int, name: bytes, node: File, pieces: Iterable[bytes], *, sync: bool) -> list[str]:
+    """Create a file with the bytes of ``pieces``, and the owner, mode, extended attributes and time of ``node``.
 
-    With ``sparse``, runs of zero bytes become holes; with ``sync`` the bytes are forced out to the disk.
+    Only its owner may read it until it has them all. With ``sync`` the bytes are forced out to the disk.
+
+    Returns:
+        What could not be set, as :func:`set_metadata` does.
     """
     fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=directory)
     try:
-        if sparse:
+        if node.flags & FileFlag.SPARSE.value:
             _write_with_holes(fd, pieces)
         else:
             for piece in pieces:
                 write_all(fd, piece)
+        faults: list[str] = []
+        status = os.fstat(fd)
+        if (status.st_uid, status.st_gid) != (node.uid, node.gid):
+            try:
+                os.chown(fd, node.uid, node.gid)
+            except PermissionError as error:
+                faults.append(_not_set(f"owner {node.uid}:{node.gid}", error))
+        _set_state(fd, fd, node, faults)
+        os.utime(fd, ns=(node.mtime_ns, node.mtime_ns))
         if sync:
             os.fdatasync(fd)
     finally:
         os.close(fd)
+    return faults
 
 
 def _write_with_holes(fd: int, pieces: Iterable[bytes]) -> None:
@@ -199,44 +212,53 @@ def set_metadata(directory: int, name: bytes, node: AnyNode) -> list[str]:
     with held(directory, name) as fd:
         status = os.fstat(fd)
         if (status.st_uid, status.st_gid) != (node.uid, node.gid):
-            with _noted(faults, f"owner {node.uid}:{node.gid}"):
+            try:
                 os.chown(name, node.uid, node.gid, dir_fd=directory, follow_symlinks=False)
+            except PermissionError as error:
+                faults.append(_not_set(f"owner {node.uid}:{node.gid}", error))
         if not isinstance(node, Symlink):
-            itself = f"/proc/self/fd/{fd}"
-            mode = node.mode
-            if faults and mode & _SET_ID and not isinstance(node, Directory):
-                mode &= ~_SET_ID  # or it would run with the rights of somebody who never had it do so
-                faults.append(f"mode {node.mode:04o} not set: it would lend the rights of another owner")
-            with _noted(faults, f"mode {node.mode:04o}"):
-                # before the attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
-                _set_mode(fd, itself, mode)
-                faults += _set_xattrs(itself, node)
-                _set_mode(fd, itself, mode)
+            _set_state(fd, f"/proc/self/fd/{fd}", node, faults)
     if status.st_mtime_ns != node.mtime_ns:
-        with _noted(faults, "time"):
+        try:
             set_times(directory, name, node.mtime_ns)
+        except PermissionError as error:
+            faults.append(_not_set("time", error))
     return faults
 
 
-@contextlib.contextmanager
-def _noted(faults: list[str], what: str) -> Iterator[None]:
+def _set_state(fd: int, itself: int | str, node: AnyNode, faults: list[str]) -> None:
+    """Set mode and extended attributes of what is held open as ``fd`` and can be changed as ``itself``."""
+    mode = node.mode
+    if faults and mode & _SET_ID and not isinstance(node, Directory):
+        mode &= ~_SET_ID  # or it would run with the rights of somebody who never had it do so
+        faults.append(f"mode {node.mode:04o} not set: it would lend the rights of another owner")
     try:
-        yield
+        # before the attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
+        _set_mode(fd, itself, mode)
+        faults += _set_xattrs(itself, node)
+        _set_mode(fd, itself, mode)
     except PermissionError as error:
-        faults.append(f"{what} not set: {error.strerror}")
+        faults.append(_not_set(f"mode {node.mode:04o}", error))
 
 
-def _set_mode(fd: int, itself: str, mode: int) -> None:
+def _not_set(what: str, error: OSError) -> str:
+    return f"{what} not set: {error.strerror}"
+
+
+def _set_mode(fd: int, itself: int | str, mode: int) -> None:
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.chmod(itself, mode)
 
 
-def _set_xattrs(itself: str, node: AnyNode) -> list[str]:
+def _set_xattrs(itself: int | str, node: AnyNode) -> list[str]:
     wanted = dict(node.xattrs)
     try:
-        present = {os.fsencode(name) for name in os.listxattr(itself)}
+        listed = os.listxattr(itself)
     except OSError as error:
-        return [f"extended attributes not set: {error.strerror}"] if wanted else []
+        return [_not_set("extended attributes", error)] if wanted else []
+    if not listed and not wanted:
+        return []
+    present = set(map(os.fsencode, listed))
     faults = []
     for name in sorted(present):
         if name not in wanted and name.startswith(RESTORED_XATTRS):
@@ -247,5 +269,5 @@ def _set_xattrs(itself: str, node: AnyNode) -> list[str]:
             if name not in present or os.getxattr(itself, name) != value:
                 os.setxattr(itself, name, value)
         except OSError as error:
-            faults.append(f"attribute {os.fsdecode(name)} not set: {error.strerror}")
+            faults.append(_not_set(f"attribute {os.fsdecode(name)}", error))
     return faults

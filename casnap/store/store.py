@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from casnap.codec.lines import encode_line
-from casnap.errors import Busy, CasnapError, Damage, StorageFailed
+from casnap.errors import Busy, CasnapError, Damage, StorageFailed, TooNew
 from casnap.fs.appending import Owner, make_file
 from casnap.fs.locks import locked
 from casnap.model.clock import Clock
@@ -140,6 +140,18 @@ class Store:
         except Damage:  # a pack may have been removed, or the object healed, since the state was looked at
             self._follower.catch_up()
         return self._reader.load_any(key, self._places(key))
+
+    def read_many(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, bytes]:
+        """The bytes of those of ``keys`` whose newest record is good, read in the order in which they lie.
+
+        Of the others :meth:`read` gives the bytes, or says what is wrong with them.
+        """
+        newest = [(places[0], key) for key, places in self._state.places(keys).items()]
+        read: dict[ObjectKey, bytes] = {}
+        for place, key in sorted(newest):
+            with contextlib.suppress(Damage, TooNew):
+                read[key] = self._reader.load(key, place)
+        return read
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that the store has."""

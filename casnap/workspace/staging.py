@@ -68,6 +68,7 @@ class Staging:
         self.faults: list[Problem] = []
         self.unreachable: dict[bytes, str] = {}
         self._homes: dict[bytes, bytes] = {}
+        self._home_of: dict[bytes, bytes] = {}
 
     def stage(self) -> None:
         """Put every new inode, complete, under a temporary name.
@@ -81,11 +82,16 @@ class Staging:
         path = ROOT
         try:
             for path in sorted(self.layout.parents() - self.created):
-                with _unless_gone(path, {}):
+                try:
                     self._loosen(path)
+                except OSError as error:
+                    _raise_unless_gone(error)
             for path, node in self.layout.staged.items():
-                with _unless_gone(path, self.unreachable):
+                try:
                     self._stage(path, node)
+                except OSError as error:
+                    _raise_unless_gone(error)
+                    self.unreachable[path] = "a directory above it changed after the safety checkpoint was taken"
                 self.progress.advance(_size(node))
         except OSError as error:
             self.abandon()
@@ -123,17 +129,21 @@ class Staging:
         name = b"%d" % len(self.staged)
         directory = self.directories.fd(home)
         if isinstance(node, File):
-            placing.create_file(directory, name, self._checked(path, node), sparse=_is_sparse(node), sync=self.synced)
+            faults = placing.create_file(directory, name, node, self._checked(path, node), sync=self.synced)
         else:
             placing.create_special(directory, name, node)
+            faults = placing.set_metadata(directory, name, node)
         self.staged[path] = (home, name)
-        self.faults += [Problem(path, fault) for fault in placing.set_metadata(directory, name, node)]
+        if faults:
+            self.faults += [Problem(path, fault) for fault in faults]
 
     def _checked(self, path: bytes, node: File) -> Iterator[bytes]:
-        hasher = ContentHasher()
+        """A file's bytes. Those of a single chunk were checked against its name, which is the file's own."""
+        hasher = ContentHasher() if node.chunk_list else None
         try:
             for piece in self.content(node):
-                hasher.update(piece)
+                if hasher is not None:
+                    hasher.update(piece)
                 yield piece
         except Damage as damage:
             raise Damage(
@@ -141,12 +151,17 @@ class Staging:
                 hint="choose another checkpoint, or restore other paths with -- PATH",
                 details={**damage.details, "path": escape(path)},
             ) from damage
-        if hasher.id() != node.content:
+        if hasher is not None and hasher.id() != node.content:
             raise Damage(f"cannot restore {escape(path)}: its chunks do not add up to content {node.content.hex()}")
 
     def home(self, path: bytes) -> bytes:
         """The staging directory for ``path``: as high as one device and our rights reach, made on first use."""
-        top, _ = split(path)
+        parent, _ = split(path)
+        if parent not in self._home_of:
+            self._home_of[parent] = self._home(parent)
+        return self._home_of[parent]
+
+    def _home(self, top: bytes) -> bytes:
         while top in self.created:
             top, _ = split(top)
         device = self.signatures[top].device
@@ -202,15 +217,10 @@ class Staging:
                 placing.remove_staging(self.directories.fd(parent), name)
 
 
-@contextlib.contextmanager
-def _unless_gone(path: bytes, unreachable: dict[bytes, str]) -> Iterator[None]:
-    """Note a path whose directory is not what it was, instead of giving everything up."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in GONE:
-            raise
-        unreachable[path] = "a directory above it changed after the safety checkpoint was taken"
+def _raise_unless_gone(error: OSError) -> None:
+    """Go on where a path's directory is not what it was, instead of giving everything up."""
+    if error.errno not in GONE:
+        raise error
 
 
 def _is_writable(fd: int) -> bool:

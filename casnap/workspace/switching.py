@@ -11,11 +11,13 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from msgspec import Struct
 
 from casnap.errors import CasnapError
 from casnap.fs import placing
+from casnap.fs.directories import OPEN_LIMIT
 from casnap.model.change import Change
 from casnap.model.paths import components, split
 from casnap.model.report import Problem
@@ -62,27 +64,23 @@ class Switch:
         """Make the changes, in the order that lets each succeed."""
         self._moved = self._moved_databases()
         for change in self.layout.removals:
-            with self._reported(change.path):
-                self._remove(change)
+            self._try(change.path, self._remove, change)
         for path in self.layout.directories:
-            with self._reported(path):
-                placing.make_directory(self._parent(path), split(path)[1])
+            self._try(path, self._make_directory, path)
         self.outcome.left_alone += [Problem(path, why) for path, why in self.staging.unreachable.items()]
         for path in self.staging.staged:
-            with self._reported(path):
-                self._place(path)
+            self._try(path, self._place, path)
         for path, base in self.layout.linked:
-            with self._reported(path):
-                self._join(path, base)
+            self._try(path, self._join, path, base)
         self.staging.remove_homes()
         self._set_metadata()
         self.outcome.problems += self.staging.faults
         return self.outcome
 
-    @contextlib.contextmanager
-    def _reported(self, path: bytes) -> Iterator[None]:
+    def _try(self, path: bytes, act: Callable[..., None], *arguments: Any) -> None:
+        """Do something about a path; what cannot be done is reported, and the rest goes on."""
         try:
-            yield
+            act(*arguments)
         except _LeftAlone as reason:
             self.outcome.left_alone.append(Problem(path, str(reason)))
         except OSError as error:
@@ -124,6 +122,9 @@ class Switch:
     def _parent(self, path: bytes) -> int:
         return self.directories.fd(split(path)[0])
 
+    def _make_directory(self, path: bytes) -> None:
+        placing.make_directory(self._parent(path), split(path)[1])
+
     def _require_unmoved(self, path: bytes) -> None:
         if path in self._moved:
             raise _LeftAlone("its database changed after the safety checkpoint was taken")
@@ -147,17 +148,24 @@ class Switch:
         self._require_unmoved(path)
         home, staged = self.staging.staged[path]
         parent, name = split(path)
-        with self.directories.held(home) as home_fd, self.directories.held(parent) as parent_fd:
-            source, target = (home_fd, staged), (parent_fd, name)
-            if self._is_replaced(path):
-                if self._log_came(path):
-                    raise _LeftAlone("its database came into use after the safety checkpoint was taken")
-                with self._guarded(path):
-                    placing.replace(source, target)
-            elif parent in self.staging.created:  # nobody else knows of that directory
+        if home.count(b"/") + parent.count(b"/") < OPEN_LIMIT - 2:  # the one is still open when the other is asked for
+            fd = self.directories.fd
+            self._move(path, (fd(home), staged), (fd(parent), name))
+        else:
+            with self.directories.held(home) as home_fd, self.directories.held(parent) as parent_fd:
+                self._move(path, (home_fd, staged), (parent_fd, name))
+
+    def _move(self, path: bytes, source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
+        """Move a staged inode to its place."""
+        if self._is_replaced(path):
+            if self._log_came(path):
+                raise _LeftAlone("its database came into use after the safety checkpoint was taken")
+            with self._guarded(path):
                 placing.replace(source, target)
-            else:
-                placing.place_new(source, target)
+        elif split(path)[0] in self.staging.created:  # nobody else knows of that directory
+            placing.replace(source, target)
+        else:
+            placing.place_new(source, target)
 
     def _is_replaced(self, path: bytes) -> bool:
         return path in self.staging.signatures and path not in self._removed
@@ -245,14 +253,12 @@ class Switch:
             if isinstance(node, Directory):
                 directories.add(path)
             else:
-                with self._reported(path):
-                    self._repair(path, node)
+                self._try(path, self._repair, path, node)
         failed = {problem.path for problem in self.outcome.left_alone}
         gone = {c.path for c in self.layout.removals if not isinstance(c.new, Directory)} - failed
         never = failed & self.staging.created
         for path in sorted(directories - gone - never, key=lambda path: len(components(path)), reverse=True):
-            with self._reported(path):
-                self._finish_directory(path)
+            self._try(path, self._finish_directory, path)
 
     def _repair(self, path: bytes, node: AnyNode) -> None:
         seen = self._lstat(path)

@@ -178,11 +178,11 @@ def test_case_056_read_only_directories_are_filled_by_their_owner(root_mode: int
         made: list[bytes] = []
         create = placing.create_file
 
-        def fail(*args: object, **options: object) -> None:
+        def fail(*args: object, **options: object) -> object:
             made.append(b"")
             if len(made) == 2:
                 raise OSError(errno.ENOSPC, "No space left on device")
-            create(*args, **options)  # type: ignore[arg-type]
+            return create(*args, **options)  # type: ignore[arg-type]
 
         placing.create_file = fail  # type: ignore[assignment]
         with pytest.raises(Exception, match="nothing was changed"):

@@ -112,11 +112,11 @@ def test_a_failure_while_staging_leaves_the_workspace_as_it_was(
     before = snapshot(workspace)
     create, made = placing.create_file, []
 
-    def refuse_the_fifth(*args: object, **options: object) -> None:
+    def refuse_the_fifth(*args: object, **options: object) -> object:
         made.append(1)
         if len(made) == 5:
             raise OSError(28, "No space left on device")
-        create(*args, **options)  # type: ignore[arg-type]
+        return create(*args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(placing, "create_file", refuse_the_fifth)
     with pytest.raises(StorageFailed, match="nothing was changed"):

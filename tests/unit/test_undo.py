@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from blake3 import blake3
 
-import casnap.engine.restoring
 from casnap import CheckpointManager, Damage, StorageFailed
+from casnap.engine.content import Contents
 from casnap.fs import placing
-from casnap.model.objects import ObjectSource
 from casnap.model.tree import File
 from casnap.store.session import WriteSession
 from casnap.workspace.cache_file import load_cache
@@ -295,14 +294,14 @@ def test_recover_says_how_to_go_back_where_the_way_forward_is_damaged(
     manager.create("two")
     before = snapshot(workspace)
     interrupt(manager, monkeypatch, "one", 0)
-    pieces = casnap.engine.restoring.pieces
+    of = Contents.of
 
-    def damaged(source: ObjectSource, file: File) -> Iterator[bytes]:
+    def damaged(contents: Contents, file: File) -> Iterator[bytes]:
         if file.content == blake3(b"one" * 999).digest():
             raise Damage("bad chunk")
-        return pieces(source, file)
+        return of(contents, file)
 
-    monkeypatch.setattr(casnap.engine.restoring, "pieces", damaged)
+    monkeypatch.setattr(Contents, "of", damaged)
     with pytest.raises(Damage) as failed:
         manager.recover()
     assert failed.value.hint == "go back to before the interrupted run with: casnap recover --back"

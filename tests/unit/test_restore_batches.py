@@ -1,0 +1,125 @@
+"""Contents of many files: read together, in the order in which they lie, and each checked."""
+
+from __future__ import annotations
+
+import os
+import random
+from pathlib import Path
+
+import pytest
+from blake3 import blake3
+
+from casnap import CheckpointManager, Damage
+from casnap.engine import content
+from casnap.engine.content import Contents
+from casnap.model.ids import ObjectKey
+from casnap.model.tree import File
+from casnap.store.catalog import Catalog
+from casnap.store.packs import PackFiles
+from casnap.store.store import Store
+from support.oracle import difference, snapshot
+from support.stores import chunk, commit_chunks, make_store, noise, open_store, pack_files
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return make_store(tmp_path / "store")
+
+
+def _file(data: bytes) -> File:
+    return File(b"f", 0o644, 0, 0, 0, 0, (), len(data), 0, blake3(data).digest(), b"")
+
+
+def test_many_objects_are_read_in_the_order_in_which_they_lie(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = [noise(number) for number in range(20)]
+    commit_chunks(store, *contents)
+    keys = [chunk(data) for data in contents]
+    random.Random(1).shuffle(keys)
+    offsets: list[int] = []
+    record = PackFiles.record
+
+    def watched(files: PackFiles, pack: str, offset: int) -> object:
+        offsets.append(offset)
+        return record(files, pack, offset)
+
+    opened = open_store(store.path)
+    with monkeypatch.context() as patch:
+        patch.setattr(PackFiles, "record", watched)
+        read = opened.read_many([*keys, chunk(b"not there")])
+    assert read == {chunk(data): data for data in contents}
+    assert offsets[-20:] == sorted(offsets[-20:])
+
+
+def test_an_object_whose_newest_record_is_bad_is_left_to_be_read_by_itself(store: Store) -> None:
+    good, bad = noise(1), noise(2)
+    commit_chunks(store, good, bad)
+    (pack,) = pack_files(store.path)
+    data = bytearray(pack.read_bytes())
+    data[data.index(bad)] ^= 1
+    pack.write_bytes(data)
+    opened = open_store(store.path)
+    assert opened.read_many([chunk(good), chunk(bad)]) == {chunk(good): good}
+    files = [_file(good), _file(bad)]
+    contents = Contents(opened, files)
+    assert list(contents.of(files[0])) == [good]
+    with pytest.raises(Damage, match="checksum"):
+        list(contents.of(files[1]))
+
+
+def test_files_come_in_any_order_also_twice_and_are_read_in_batches(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(content, "AHEAD", 4)
+    monkeypatch.setattr(content, "AHEAD_BYTES", 1000)
+    datas = [b"", *(noise(number, 10 + 90 * (number % 7)) for number in range(12)), b""]
+    datas += datas[3:5]
+    commit_chunks(store, *set(datas))
+    opened = open_store(store.path)
+    asked: list[set[ObjectKey]] = []
+    read_many = Store.read_many
+
+    def watched(self: Store, keys: set[ObjectKey]) -> dict[ObjectKey, bytes]:
+        asked.append(set(keys))
+        return read_many(self, keys)
+
+    monkeypatch.setattr(Store, "read_many", watched)
+    files = [_file(data) for data in datas]
+    contents = Contents(opened, files)
+    assert [b"".join(contents.of(file)) for file in files] == datas
+    assert max(map(len, asked)) <= 4
+    assert len(asked) < len(files)
+    assert [b"".join(contents.of(file)) for file in reversed(files)] == datas[::-1]  # not as was said: one by one
+
+
+def test_a_full_restore_costs_few_calls_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workspace, count = tmp_path / "workspace", 600
+    for directory in ("a", "b", "c"):
+        (workspace / directory).mkdir(parents=True)
+        for number in range(count // 3):
+            (workspace / directory / f"f{number}").write_text(f"{directory} {number}")
+    CheckpointManager(workspace, store=tmp_path / "store").create()
+    calls: dict[str, int] = {}
+
+    def counted(owner: object, name: str) -> None:
+        real = getattr(owner, name)
+
+        def count_one(*args: object, **options: object) -> object:
+            calls[name] = calls.get(name, 0) + 1
+            return real(*args, **options)
+
+        monkeypatch.setattr(owner, name, count_one)
+
+    for name in ("open", "dup", "fstat", "chmod", "utime", "rename", "write", "close"):
+        counted(os, name)
+    counted(Catalog, "fetch")
+    CheckpointManager(workspace, store=tmp_path / "store").restore_to(tmp_path / "restored")
+    few = 60  # directories, packs, the log
+    assert calls["open"] == pytest.approx(count, abs=few)
+    assert calls["close"] == pytest.approx(count, abs=few)
+    assert calls["fstat"] == pytest.approx(3 * count, abs=few)
+    assert calls["write"] == calls["rename"] == count
+    assert calls["chmod"] == calls["utime"] == count + 4  # and four directories
+    assert calls.get("dup", 0) == 0
+    assert calls["fetch"] < few
+    monkeypatch.undo()
+    assert difference(snapshot(workspace), snapshot(tmp_path / "restored")) == []
