@@ -16,7 +16,16 @@ from casnap.codec.packs import (
     parse_pack_header,
     parse_trailer,
 )
-from casnap.codec.records import ALIGNMENT, MAGIC, MAX_HEADER_SIZE, Encoding, RecordHeader, RecordKind, parse_header
+from casnap.codec.records import (
+    ALIGNMENT,
+    MAGIC,
+    MAX_HEADER_SIZE,
+    Encoding,
+    RecordHeader,
+    RecordKind,
+    check_payload,
+    parse_header,
+)
 from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.store.objects import FindPlaces, ObjectReader, decode_indexed
@@ -26,6 +35,7 @@ MOST_ON_ONE_BASE = 64
 """Objects that may be deltas on one base: more would all be lost with it."""
 
 _SEARCH_READ = 1 << 20
+_READ_AHEAD = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +121,8 @@ class PackWalk:
         self._bases: Counter[int] = Counter()
         self._unknown: list[int] = []
         self._seal: int | None = None
+        self._ahead = _READ_AHEAD if read_data else MAX_HEADER_SIZE
+        self._window, self._window_start = memoryview(b""), 0
 
     def run(self) -> PackAccount:
         """Walk.
@@ -157,19 +169,28 @@ class PackWalk:
         """Look at what begins at ``offset``; where the next record begins."""
         self._visited.add(offset)
         try:
-            header = parse_header(self._reader.files.read(self._pack, offset, MAX_HEADER_SIZE))
-            if offset + header.size > end:
+            header = parse_header(self._bytes(offset, MAX_HEADER_SIZE))
+            after = offset + header.size
+            if after > end:
                 raise Damage("cannot read record: it is cut short")
         except Damage as error:
             self._fault(offset, error.message.partition(": ")[2])
             return self._next_known(offset, end)
         self.account.records += 1
-        self.account.whole = offset + header.size
+        self.account.whole = after
         try:
             self._check(offset, header)
         except Damage as error:
             self._fault(offset, error.message.partition(": ")[2] or error.message, lost=header.kind <= RecordKind.GROUP)
-        return offset + header.size
+        return after
+
+    def _bytes(self, offset: int, size: int) -> memoryview:
+        """Bytes of the pack, fewer at its end: from what was read ahead, since all of it is looked at in order."""
+        start = offset - self._window_start
+        if not 0 <= start <= len(self._window) - size:
+            self._window = memoryview(self._reader.files.read(self._pack, offset, max(size, self._ahead)))
+            self._window_start, start = offset, 0
+        return self._window[start : start + size]
 
     def _next_known(self, offset: int, end: int) -> int:
         """Where to go on behind a header that cannot be read: its length is not known.
@@ -188,7 +209,7 @@ class PackWalk:
             self._check_base(offset, header)
         if skip:
             return
-        record = self._reader.files.record(self._pack, offset)
+        record = Record(offset, header, check_payload(header, self._bytes(offset, header.size)))
         if self._read_data and header.kind <= RecordKind.GROUP:
             self._check_names(offset, self._reader.entries(self._pack, record))
         elif header.kind in (RecordKind.INDEX, RecordKind.SEAL):

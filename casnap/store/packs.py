@@ -76,8 +76,9 @@ class PackFiles:
         """
         data = self.read(pack, offset, _FIRST_READ)
         header = parse_header(data[:MAX_HEADER_SIZE])
-        if header.size > len(data):
-            data += self.read(pack, offset + len(data), header.size - len(data))
+        size = header.size
+        if size > len(data):
+            data += self.read(pack, offset + len(data), size - len(data))
         return Record(offset, header, check_payload(header, data))
 
     def header(self, pack: str, offset: int) -> RecordHeader:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import struct
 from array import array
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
@@ -52,16 +50,21 @@ class PlaceTable:
         """Sort what was added; only then can anything be asked."""
         size = _ROW.size
         rows = sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
-        counts = Counter(_bucket(row) for row in rows)
-        self._starts = array("L", accumulate((counts[bucket] for bucket in range(_BUCKETS)), initial=0))
+        counts = [0] * _BUCKETS
+        for row in rows:
+            counts[_bucket(row)] += 1
+        self._starts = array("L", accumulate(counts, initial=0))
         self._data = bytearray().join(rows)
 
     def row_of(self, key: ObjectKey) -> int:
         """The number of the first row of an object, -1 where there is none."""
         wanted = _key(key)
-        start, end = self._starts[(bucket := _bucket(wanted))], self._starts[bucket + 1]
-        row = bisect_left(range(len(self)), wanted, start, end, key=self._key_at)
-        return row if row < end and self._key_at(row) == wanted else -1
+        size, bucket = _ROW.size, _bucket(wanted)
+        first, end = self._starts[bucket] * size, self._starts[bucket + 1] * size
+        found = self._data.find(wanted, first, end)
+        while found >= 0 and found % size:  # what looks like it lies across two rows
+            found = self._data.find(wanted, found + 1, end)
+        return found // size if found >= 0 else -1
 
     def places(self, key: ObjectKey) -> list[Place]:
         """Where an object lies: newest line first, and last written first within one."""

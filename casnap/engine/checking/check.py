@@ -28,6 +28,7 @@ from casnap.store.pack_walk import RecordFault
 from casnap.store.rows import CheckpointRow
 from casnap.store.state import State
 from casnap.store.store import Commit
+from casnap.workspace.garbage import no_collection
 
 FINDINGS_NAMED = 1000
 """How many findings are told one by one; all are counted."""
@@ -66,7 +67,7 @@ def check(
     """
     for _ in range(TRIES):
         inspection = open_inspection()
-        with contextlib.closing(inspection):
+        with contextlib.closing(inspection), no_collection():
             result = examine(inspection, clock, progress, read_data=read_data)
         if result.report or not _went_on(open_inspection, inspection):
             break
