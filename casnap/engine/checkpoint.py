@@ -320,8 +320,8 @@ def _notes(row: WorkspaceRow, since: Since) -> tuple[str, ...]:
 
 def _first_look(context: Context, row: WorkspaceRow, live: LiveScan) -> FirstLook:
     selection = context.policy_in(row).selection
-    names = (split(path)[1] for path, signature in live.signatures.items() if stat.S_ISREG(signature.mode))
-    secrets = sum(map(selection.is_sensitive, names))
+    sensitive = [path for path in live.signatures if selection.is_sensitive(split(path)[1])]
+    secrets = sum(stat.S_ISREG(live.signatures[path].mode) for path in sensitive)
     return FirstLook(tuple(live.ahead.largest_directories(LARGEST)), secrets)
 
 

@@ -72,7 +72,8 @@ class Index:
 
     def _is_left(self, seq: int, pack: str, offset: int) -> bool:
         """Whether a place that the line ``seq`` told of has not been cut off since."""
-        return not any(seq < cut and offset >= length for cut, length in self._cuts.get(pack, ()))
+        cuts = self._cuts.get(pack)
+        return cuts is None or not any(seq < cut and offset >= length for cut, length in cuts)
 
     @property
     def rows(self) -> int:
@@ -101,10 +102,11 @@ class Index:
             self._loading = False
 
     def _add(self, entry: IndexEntry, pack: str, seq: int) -> None:
-        place = Place(pack, entry.offset, entry.slot, seq)
-        if not self._is_left(seq, pack, entry.offset):
+        kind, id, offset, slot = entry
+        if not self._is_left(seq, pack, offset):
             return
-        places = self.added.setdefault(ObjectKey(entry.kind, entry.id), [])
+        place = Place(pack, offset, slot, seq)
+        places = self.added.setdefault(ObjectKey(kind, id), [])
         if not places or all(place[:3] != known[:3] for known in places):
             places.append(place)
             self._rows += 1
