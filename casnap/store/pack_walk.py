@@ -182,6 +182,8 @@ class PackWalk:
             self._check(offset, header)
         except Damage as error:
             self._fault(offset, error.message.partition(": ")[2] or error.message, lost=header.kind <= RecordKind.GROUP)
+            known = bisect.bisect_right(self._offsets, offset)  # its end may have gone, and what followed moved there
+            return min([after, *self._offsets[known : known + 1]])
         return after
 
     def _bytes(self, offset: int, size: int) -> memoryview:

@@ -575,3 +575,23 @@ def test_case_095_an_old_copy_of_the_catalog_put_back_changes_nothing(history: H
         (history.store / name).write_bytes(data)
     assert history.answers() == before
     require_clean()
+
+
+@pytest.mark.parametrize("start", [5_000, 60_000, 120_000, 150_000, 170_000])
+def test_bytes_that_are_missing_in_the_middle_of_a_pack_cost_what_a_repair_says(
+    tmp_path: Path, home: Path, start: int
+) -> None:
+    workspace = tmp_path / "ws"
+    workspace.mkdir()
+    for number in range(3):
+        for file in range(4):
+            (workspace / f"f{number}{file}").write_bytes(noise((number, file), 20_000))
+        run_here("checkpoint", "-w", workspace, f"c{number}", check=0)
+    (pack,) = pack_files(home / "store")
+    data = pack.read_bytes()
+    pack.write_bytes(data[:start] + data[start + 30_000 :])  # what follows comes to lie within what lost its end
+    status = run_here("check", "--repair").status
+    restored = [run_here("restore-to", "-w", workspace, tmp_path / f"c{n}", f"c{n}").status for n in range(3)]
+    assert status == (15 if any(restored) else 0)
+    assert run_here("check", "--read-data").status == status
+    assert set(restored) <= {0, 15}
