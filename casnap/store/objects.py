@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
@@ -98,6 +99,14 @@ class ObjectReader:
                     cause = error
         told = cause.message if str(key) in cause.message else f"cannot read {key}: {cause.message}"
         raise type(cause)(told, hint=cause.hint, details={**cause.details, "object": str(key)}) from cause
+
+    def load_many(self, places: Mapping[ObjectKey, Sequence[Place]]) -> dict[ObjectKey, bytes]:
+        """Those objects that are good at the first of their places, read in the order in which they lie."""
+        loaded: dict[ObjectKey, bytes] = {}
+        for place, key in sorted((found[0], key) for key, found in places.items()):
+            with contextlib.suppress(Damage, TooNew):
+                loaded[key] = self.load(key, place)
+        return loaded
 
     def is_sound(self, key: ObjectKey, place: Place) -> bool:
         """Whether the checksums of the object's record there, and of all that it builds on, are right."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from casnap.codec.lines import encode_line
-from casnap.errors import Busy, CasnapError, Damage, StorageFailed, TooNew
+from casnap.errors import Busy, CasnapError, Damage, StorageFailed
 from casnap.fs.appending import Owner, make_file
 from casnap.fs.locks import locked
 from casnap.model.clock import Clock
@@ -146,12 +146,7 @@ class Store:
 
         Of the others :meth:`read` gives the bytes, or says what is wrong with them.
         """
-        newest = [(places[0], key) for key, places in self._state.places(keys).items()]
-        read: dict[ObjectKey, bytes] = {}
-        for place, key in sorted(newest):
-            with contextlib.suppress(Damage, TooNew):
-                read[key] = self._reader.load(key, place)
-        return read
+        return self._reader.load_many(self._state.places(keys))
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
         """Those of ``keys`` that the store has."""
