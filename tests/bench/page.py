@@ -26,6 +26,11 @@ def update(page: str, results: Results) -> str:
     return f"{before}{BEGIN}\n\n{render(results)}\n\n{END}{after}"
 
 
+def write_page() -> None:
+    """Make the figures of the page anew from the results that are kept beside it."""
+    PAGE.write_text(update(PAGE.read_text("utf-8"), load(RESULTS)), "utf-8")
+
+
 def render(results: Results) -> str:
     """The machine, the programs, and for each size the goals and all that was measured."""
     parts = ["## Where", _where(results), "## Programs", _programs(results)]
@@ -64,8 +69,10 @@ def _when(results: Results, size: int) -> str:
     load = sorted(one.load for one in all_of_it)
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     tree = f"{results.trees[str(size)] / 1e6:,.0f} MB. " if str(size) in results.trees else ""
-    return f"{tree}Stores and workspaces on {places}; {when}; load before each row {load[0]:.1f} to {load[-1]:.1f}."
+    busy = " **Other work ran on the machine.**" if load[-1] > int(results.machine["cores"]) + 1 else ""
+    facts = f"Stores and workspaces on {places}; {when}; load before each row {load[0]:.1f} to {load[-1]:.1f}."
+    return tree + facts + busy
 
 
 if __name__ == "__main__":
-    PAGE.write_text(update(PAGE.read_text("utf-8"), load(RESULTS)), "utf-8")
+    write_page()

@@ -15,7 +15,7 @@ from bench.copy_peers import Btrfs
 from bench.goals import BOTH, KEEPERS, LARGE, SMALL, WORDS, verdicts
 from bench.machine import machine, versions
 from bench.own_rows import OwnRows
-from bench.page import PAGE, RESULTS, update
+from bench.page import PAGE, RESULTS, write_page
 from bench.peer import Peer
 from bench.peers import AT_ANY_SIZE, PEERS
 from bench.places import KINDS, Place, place
@@ -140,7 +140,7 @@ def _write(options: argparse.Namespace, results: Results) -> None:
     if _recorded(options):
         results.absorb(RESULTS)
         results.save(RESULTS)
-        PAGE.write_text(update(PAGE.read_text("utf-8"), results), "utf-8")
+        write_page()
 
 
 def _recorded(options: argparse.Namespace) -> bool:
