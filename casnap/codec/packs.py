@@ -16,6 +16,7 @@ from casnap.codec.records import (
     ALIGNMENT,
     HEADER_SIZE,
     MAX_GROUP,
+    NO_SLOT,
     Encoding,
     RecordKind,
     check_payload,
@@ -42,8 +43,6 @@ MAX_ENTRIES = 100_000
 
 MAX_PACK_SIZE = 1 << 32
 """No record begins at or beyond this; packs are sealed long before."""
-
-NO_SLOT = -1
 
 _HEADER = struct.Struct("<8sII16s16s8x")
 _COUNT = struct.Struct("<I")

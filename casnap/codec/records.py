@@ -18,11 +18,13 @@ __all__ = [
     "HEADER_SIZE",
     "MAGIC",
     "MAX_DEPTH",
+    "MAX_DISTANCE",
     "MAX_GROUP",
     "MAX_GROUP_RAW",
     "MAX_HEADER_SIZE",
     "MAX_RAW",
     "MAX_STANDING",
+    "NO_SLOT",
     "Encoding",
     "RecordHeader",
     "RecordKind",
@@ -59,7 +61,12 @@ MAX_PAYLOAD = MAX_RAW + (64 << 10)
 
 PREFIX_SIZE = 8
 
-_FIXED = struct.Struct("<4sBBBBII8sQ")
+NO_SLOT = -1
+"""The slot of what is no object of a group."""
+
+MAX_DISTANCE = 0xFFFF_FFFF
+
+_FIXED = struct.Struct("<4sBBBBII8sIHH")
 _GROUP_HEAD = struct.Struct("<I")
 _GROUP_ROW = struct.Struct("<BI")
 
@@ -91,8 +98,9 @@ class RecordHeader(Struct, frozen=True):
     """What the header of a record says, already checked.
 
     ``id_prefix`` is zero for what is no object. A delta has its base ``base_distance`` bytes before its own
-    first byte in the same pack, or (0) anywhere under ``base_id``; it is number ``standing`` (from 1; 0 where that was
-    not counted) of the objects that stand on the full one at the end of its chain.
+    first byte in the same pack (a record, or ``base_slot`` of a group), or (0) anywhere under ``base_id``; it is
+    number ``standing`` (from 1; 0 where that was not counted) of the objects that stand on the full one at the end of
+    its chain.
     """
 
     kind: RecordKind
@@ -104,6 +112,7 @@ class RecordHeader(Struct, frozen=True):
     base_distance: int
     base_id: bytes
     standing: int = 0
+    base_slot: int = NO_SLOT
 
     @property
     def payload_offset(self) -> int:
@@ -124,6 +133,7 @@ def encode_record(
     raw_size: int,
     *,
     base_distance: int = 0,
+    base_slot: int = NO_SLOT,
     base_id: bytes = b"",
     depth: int = 0,
     standing: int = 0,
@@ -144,11 +154,13 @@ def encode_record(
         base_distance=base_distance,
         base_id=base_id,
         standing=standing,
+        base_slot=base_slot,
     )
     if fault := _fault(header) or _id_fault(kind, id, base_id):
         raise ValueError(f"cannot write record: {fault}")
     form = _base_form(header) | standing << _FORM_BITS
-    fixed = _FIXED.pack(MAGIC, kind, encoding, depth, form, len(payload), raw_size, header.id_prefix, base_distance)
+    where = (base_distance, base_slot + 1, 0)
+    fixed = _FIXED.pack(MAGIC, kind, encoding, depth, form, len(payload), raw_size, header.id_prefix, *where)
     end = header.payload_offset + len(payload) + CHECKSUM_SIZE
     padding = bytes(header.size - end)
     return b"".join((fixed, checksum(fixed, base_id), base_id, payload, checksum(payload), padding))
@@ -164,7 +176,7 @@ def encode_full(kind: ObjectKind, id: bytes, encoding: Encoding, payload: bytes,
     fits = size == raw_size if encoding is Encoding.RAW else encoding is Encoding.ZSTD and 0 < size < raw_size
     if not fits or raw_size > MAX_RAW or len(id) != ID_SIZE:
         raise ValueError(f"cannot write record: {size} bytes for {raw_size}, or an id of {len(id)}, do not fit")
-    fixed = _FIXED.pack(MAGIC, kind, encoding, 0, 0, size, raw_size, id[:PREFIX_SIZE], 0)
+    fixed = _FIXED.pack(MAGIC, kind, encoding, 0, 0, size, raw_size, id[:PREFIX_SIZE], 0, 0, 0)
     padding = bytes(-(HEADER_SIZE + size + CHECKSUM_SIZE) % ALIGNMENT)
     return b"".join((fixed, checksum(fixed), payload, checksum(payload), padding))
 
@@ -178,7 +190,7 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
     """
     if len(data) < HEADER_SIZE:
         raise Damage("cannot read record header: it is cut short")
-    magic, kind, encoding, depth, form, payload_size, raw_size, prefix, distance = _FIXED.unpack_from(data)
+    magic, kind, encoding, depth, form, payload_size, raw_size, prefix, *where = _FIXED.unpack_from(data)
     if magic != MAGIC:
         raise Damage("cannot read record header: it does not begin like one")
     standing, form = form >> _FORM_BITS, form & (1 << _FORM_BITS) - 1
@@ -191,10 +203,11 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
             f"cannot read record: kind {kind}, encoding {encoding}, base form {form} is of a newer format",
             hint="use a newer casnap",
         )
+    distance, slot, rest = where
     header = RecordHeader(
-        _KINDS[kind], _ENCODINGS[encoding], depth, payload_size, raw_size, prefix, distance, base_id, standing
+        _KINDS[kind], _ENCODINGS[encoding], depth, payload_size, raw_size, prefix, distance, base_id, standing, slot - 1
     )
-    if fault := _fault(header) or _form_fault(form, header):
+    if fault := _fault(header) or _form_fault(form, header) or (rest and "its reserved bytes are not zero"):
         raise Damage(f"cannot read record header: {fault}")
     return header
 
@@ -309,7 +322,7 @@ def _fault(header: RecordHeader) -> str | None:
 
 def _base_fault(header: RecordHeader) -> str | None:
     if header.encoding is not Encoding.DELTA:
-        if header.depth or header.base_distance or header.base_id or header.standing:
+        if header.depth or header.base_distance or header.base_id or header.standing or header.base_slot != NO_SLOT:
             return "it has a base but is no delta"
         return None
     if not header.kind.is_object:
@@ -320,6 +333,10 @@ def _base_fault(header: RecordHeader) -> str | None:
         return f"{header.standing} objects on one are not allowed"
     if bool(header.base_distance) == bool(header.base_id) or header.base_distance % ALIGNMENT:
         return "its base is not one place"
+    if not 0 <= header.base_distance <= MAX_DISTANCE:
+        return "its base is too far away"
+    if header.base_slot != NO_SLOT and (not header.base_distance or not 0 <= header.base_slot < MAX_GROUP):
+        return "its base is in no slot of a group"
     return None
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from casnap.codec.compression import compress
-from casnap.codec.packs import NO_SLOT, PACK_HEADER_SIZE, PACK_ID_SIZE
-from casnap.codec.records import Encoding, RecordKind, encode_group, encode_record
+from casnap.codec.packs import PACK_HEADER_SIZE, PACK_ID_SIZE
+from casnap.codec.records import NO_SLOT, Encoding, RecordKind, encode_group, encode_record
 from casnap.errors import Damage, StorageFailed
 from casnap.fs.appending import AppendFile
 from casnap.model.ids import ObjectKey
@@ -57,7 +57,7 @@ class Compaction:
         self._level = level
         self._full: list[PackWriter] = []
         self._target: PackWriter | None = None
-        self._moved: dict[tuple[str, int], int] = {}
+        self._moved: dict[tuple[str, int, int], Moved] = {}
         self._handed_over = False
 
     @property
@@ -72,18 +72,12 @@ class Compaction:
             Damage: the record is bad. Nothing is made of it that would hide that.
             StorageFailed: the disk refused.
         """
-        record = self._reader.files.record(pack, offset)
+        record, wanted = self._reader.files.record(pack, offset), list(slots)
         if record.header.kind is not RecordKind.GROUP:
-            return [self._take(pack, record, slot) for slot in slots]
-        objects = self._reader.open_group(pack, record)
-        wanted = list(slots)
-        if not set(wanted) <= set(range(len(objects))):
-            raise Damage(f"cannot read pack {pack}: the group at {offset} has no slot {max(wanted)}")
-        if len(wanted) < len(objects):
-            return self.add_group([objects[slot] for slot in wanted])
-        header = record.header
-        whole = encode_record(header.kind, b"", header.encoding, record.payload, header.raw_size)
-        return self._append_group([key for key, _ in objects], whole)
+            return [self._take(pack, record, slot) for slot in wanted]
+        moved = self._copy_group(pack, record, wanted)
+        self._moved |= {(pack, offset, slot): one for slot, one in zip(wanted, moved, strict=True)}
+        return moved
 
     def rewrite(self, pack: str, offset: int) -> Moved:
         """Take over the object that lies there, compressed better where that is worth it; differences as they are.
@@ -152,17 +146,28 @@ class Compaction:
         copied = self._as_it_is(target, pack, record, key)
         if better:
             copied = min(copied, self._in_full(key, data), key=len)
-        offset = self._moved[pack, record.offset] = target.append(key, copied, self._store_id)
-        return Moved(target.id, offset, NO_SLOT, len(copied))
+        moved = Moved(target.id, target.append(key, copied, self._store_id), NO_SLOT, len(copied))
+        self._moved[pack, record.offset, NO_SLOT] = moved
+        return moved
+
+    def _copy_group(self, pack: str, record: Record, wanted: Sequence[int]) -> list[Moved]:
+        objects = self._reader.open_group(pack, record)
+        if not set(wanted) <= set(range(len(objects))):
+            raise Damage(f"cannot read pack {pack}: the group at {record.offset} has no slot {max(wanted)}")
+        if len(wanted) < len(objects):
+            return self.add_group([objects[slot] for slot in wanted])
+        header = record.header
+        whole = encode_record(header.kind, b"", header.encoding, record.payload, header.raw_size)
+        return self._append_group([key for key, _ in objects], whole)
 
     def _append_group(self, keys: Sequence[ObjectKey], record: bytes) -> list[Moved]:
         target = self._writable(len(keys))
-        offset = target.append_group(keys, record, self._store_id)
+        offset = target.append_slots(((key, slot) for slot, key in enumerate(keys)), record, self._store_id)
         return [Moved(target.id, offset, slot, len(record)) for slot in range(len(keys))]
 
     def _writable(self, objects: int) -> PackWriter:
         """The pack to append so many objects to."""
-        if self._target is not None and (self._target.is_full or not self._target.has_room_for(objects)):
+        if self._target is not None and (self._target.is_full or self._target.room < objects):
             self._target.seal(self._reader.files, self._level)
             self._full.append(self._target)
             self._target = None
@@ -178,12 +183,13 @@ class Compaction:
     def _as_it_is(self, target: PackWriter, pack: str, record: Record, key: ObjectKey) -> bytes:
         """The same payload; a delta points to where its base is now."""
         header = record.header
-        distance, base_id = 0, b""
+        distance, slot, base_id = 0, NO_SLOT, b""
         if header.encoding is Encoding.DELTA:
             base = self._reader.base_of(pack, record)
-            moved = self._moved.get((base.place.pack, base.place.offset)) if base.place.slot == NO_SLOT else None
-            # Where a base has moved to the session has begun, so that the next record really begins at ``end``.
-            distance, base_id = (0, base.key.id) if moved is None else (target.end - moved, b"")
+            if (moved := self._moved.get(base.place[:3])) is None:
+                base_id = base.key.id
+            else:  # where a base has moved to the session has begun: the next record really begins at ``end``
+                distance, slot = target.end - moved.offset, moved.slot
         return encode_record(
             header.kind,
             key.id,
@@ -191,6 +197,7 @@ class Compaction:
             record.payload,
             header.raw_size,
             base_distance=distance,
+            base_slot=slot,
             base_id=base_id,
             depth=header.depth,
             standing=header.standing,

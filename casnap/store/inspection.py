@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from casnap.codec.lines import NO_PREVIOUS
-from casnap.codec.packs import NO_SLOT
+from casnap.codec.records import NO_SLOT
 from casnap.errors import Damage, NoStore
 from casnap.fs.durable import failed
 from casnap.model.ids import ObjectKey

@@ -8,8 +8,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from casnap.codec.packs import NO_SLOT
-from casnap.codec.records import Encoding
+from casnap.codec.records import NO_SLOT, Encoding
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.store.objects import ObjectReader
@@ -218,7 +217,7 @@ class Marks:
         if header.encoding is not Encoding.DELTA:
             return
         if header.base_distance:
-            self._keep(key, Place(place.pack, place.offset - header.base_distance, NO_SLOT, place.seq))
+            self._keep(key, Place(place.pack, place.offset - header.base_distance, header.base_slot, place.seq))
             return
         base = ObjectKey(ObjectKind(header.kind), header.base_id)
         below = [one for one in self._state.places([base]).get(base, []) if self._depth(one) < header.depth]

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from casnap.codec.packs import NO_SLOT, IndexEntry, decode_index
-from casnap.codec.records import MAX_DEPTH, Encoding, RecordHeader, RecordKind, decode_payload, identify
+from casnap.codec.packs import IndexEntry, decode_index
+from casnap.codec.records import MAX_DEPTH, NO_SLOT, Encoding, RecordHeader, RecordKind, decode_payload, identify
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackRange
@@ -255,7 +255,7 @@ class ObjectReader:
         """Where the base of a delta may lie, by its header; newest first."""
         if header.base_distance:
             offset -= header.base_distance
-            return (Place(pack, offset, NO_SLOT, 0),) if offset > 0 else ()
+            return (Place(pack, offset, header.base_slot, 0),) if offset > 0 else ()
         return self._find_places(ObjectKey(ObjectKind(header.kind), header.base_id))
 
 

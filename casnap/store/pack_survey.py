@@ -148,7 +148,7 @@ class Soundness:
             if header.depth >= below:
                 return False
             if header.base_distance:
-                base = place._replace(offset=place.offset - header.base_distance)
+                base = place._replace(offset=place.offset - header.base_distance, slot=header.base_slot)
                 return self._is_good(base, header.depth)
             key = ObjectKey(ObjectKind(header.kind), header.base_id)
             return any(self._is_good(base, header.depth) for base in self._found.places.places(key))

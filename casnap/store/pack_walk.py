@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from casnap.codec.packs import (
-    NO_SLOT,
     PACK_HEADER_SIZE,
     TRAILER_SIZE,
     IndexEntry,
@@ -20,6 +19,7 @@ from casnap.codec.records import (
     ALIGNMENT,
     MAGIC,
     MAX_HEADER_SIZE,
+    NO_SLOT,
     Encoding,
     RecordHeader,
     RecordKind,
@@ -118,7 +118,7 @@ class PackWalk:
             self._expected[entry.offset].append(entry)
         self._offsets = sorted(self._expected)
         self._visited: set[int] = set()
-        self._bases: Counter[int] = Counter()
+        self._bases: Counter[tuple[int, int]] = Counter()
         self._unknown: list[int] = []
         self._seal: int | None = None
         self._ahead = _READ_AHEAD if read_data else MAX_HEADER_SIZE
@@ -148,7 +148,7 @@ class PackWalk:
         if self._unknown:
             cause = f"{len(self._unknown)} of the objects from here on are in no index"
             self._fault(self._unknown[0], cause, lost=False)
-        for base, count in self._bases.items():
+        for (base, _), count in self._bases.items():
             if count > MOST_ON_ONE_BASE:
                 self._fault(base, f"{count} objects are deltas on this one", lost=False)
         self.account.bytes = end
@@ -238,22 +238,22 @@ class PackWalk:
 
     def _check_base(self, offset: int, header: RecordHeader) -> None:
         if header.base_distance:
-            places = [(self._pack, offset - header.base_distance)]
+            places = [(self._pack, offset - header.base_distance, header.base_slot)]
             if places[0][1] < PACK_HEADER_SIZE:
                 raise Damage("cannot read delta: its base lies before the pack")
-            self._bases[places[0][1]] += 1
+            self._bases[places[0][1:]] += 1
         else:
             key = ObjectKey(ObjectKind(header.kind), header.base_id)
-            places = [(place.pack, place.offset) for place in self._find(key)]
-        if not any(self._may_be_base(pack, base, header) for pack, base in places):
+            places = [place[:3] for place in self._find(key)]
+        if not any(self._may_be_base(pack, base, slot, header) for pack, base, slot in places):
             raise Damage("cannot read delta: its base is missing, damaged, or as deep as itself")
 
-    def _may_be_base(self, pack: str, offset: int, delta: RecordHeader) -> bool:
+    def _may_be_base(self, pack: str, offset: int, slot: int, delta: RecordHeader) -> bool:
         try:
             base = parse_header(self._reader.files.read(pack, offset, MAX_HEADER_SIZE))
         except Damage:
             return False
-        return base.kind in (delta.kind, RecordKind.GROUP) and base.depth < delta.depth
+        return base.kind is (delta.kind if slot == NO_SLOT else RecordKind.GROUP) and base.depth < delta.depth
 
     def _check_names(self, offset: int, found: Sequence[IndexEntry]) -> None:
         """See that what a record decodes to is what the index says."""

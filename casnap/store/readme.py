@@ -44,23 +44,34 @@ for pack in sorted(store.glob("packs/*.pack")):
     while (at := data.find(b"\\xc5rec", at)) >= 0:
         here, at, base = at, at + 8, None
         try:
-            kind, how, _, form, size, raw, id, back = struct.unpack_from("<4B2I8sQ", data, here + 4)
+            head = struct.unpack_from("<4B2I8sIH", data, here + 4)
+            kind, how, _, form, size, raw, id, back, slot = head
             start = here + (72 if form & 2 else 40)
             body = data[start : start + size]
-            if kind in (1, 5) and how > 1:  # 2: one chunk, 3: its difference to another, 4: several
+            if kind in (1, 5, 6, 8) and how > 1:  # 3: a difference to another, 4: several
                 if how == 3:
-                    other = names[here - back] if form & 1 else data[here + 40 : here + 48].hex()
+                    other = names[here - back, slot] if form & 1 else data[here + 40 :][:8].hex()
                     base = zstandard.ZstdCompressionDict((out / other).read_bytes(), 1)
                 body = zstandard.ZstdDecompressor(dict_data=base).decompress(body, raw)
             if kind == 1:
-                names[here] = id.hex()
+                names[here, 0] = id.hex()
                 (out / id.hex()).write_bytes(body)
             if kind == 5:
                 end = 4 + 5 * struct.unpack_from("<I", body)[0]
-                for slot, (inner, length) in enumerate(struct.iter_unpack("<BI", body[4:end])):
+                for slot, (inner, length) in enumerate(struct.iter_unpack("<BI", body[4:end]), 1):
                     if inner == 1:
-                        (out / f"{pack.stem}-{here}-{slot}").write_bytes(body[end : end + length])
+                        names[here, slot] = f"{pack.stem}-{here}-{slot - 1}"
+                        (out / names[here, slot]).write_bytes(body[end : end + length])
                     end += length
+            if kind in (6, 8):  # what the objects of groups that lie before are called
+                many, = struct.unpack_from("<I", body)
+                places = struct.unpack_from(f"<{many}H{many}I", body, 4 + many)
+                for n, slot in enumerate(places[:many]):
+                    group = 8 * sum(places[many : many + n + 1])
+                    if slot and (group, slot) in names:
+                        name = body[4 + 7 * many + 32 * n :][:8].hex()
+                        (out / names[group, slot]).rename(out / name)
+                        names[group, slot] = name
             at = start + size + 8
         except (KeyError, OSError, struct.error, zstandard.ZstdError) as error:
             print(pack.name, "at", here, "was skipped; once more may help:", error)

@@ -9,8 +9,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from casnap.codec.packs import NO_SLOT
-from casnap.codec.records import Encoding, RecordHeader
+from casnap.codec.records import NO_SLOT, Encoding, RecordHeader
 from casnap.model.ids import ObjectKey
 from casnap.store.compaction import Compaction, Moved
 from casnap.store.marks import PackMarks

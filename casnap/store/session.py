@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from casnap.codec.packs import NO_SLOT, IndexEntry
-from casnap.codec.records import Encoding, RecordKind, encode_full, encode_record
+from casnap.codec.packs import IndexEntry
+from casnap.codec.records import NO_SLOT, Encoding, RecordKind, encode_full, encode_record
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
 from casnap.model.ids import ObjectKey, ObjectKind
@@ -14,6 +14,7 @@ from casnap.model.operation import PackRange
 from casnap.store.adoption import held_packs_limit
 from casnap.store.compressing import Compressed, Compressing
 from casnap.store.deltas import Difference, Differences
+from casnap.store.gathering import Gathering
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
 from casnap.store.rows import Place
@@ -50,6 +51,7 @@ class WriteSession:
         self._adopted: dict[ObjectKey, Place] = {}
         self._ahead: set[ObjectKey] = set()
         self._compressing = Compressing(parts.level)
+        self._gathering = Gathering(parts.level)
         self._sound: set[ObjectKey] = set()
         self._absent: set[ObjectKey] = set()
         self._damaged: set[ObjectKey] = set()
@@ -111,7 +113,7 @@ class WriteSession:
             StorageFailed: the disk refused what was put before; the session is of no more use then.
         """
         if key in self._ahead:
-            self._append_all(self._compressing.rest())
+            self._append_all(self._compressing.rest(), last=True)
         if (place := self._own.get(key)) is not None:
             self._flush()
             return self._reader.load(key, place)
@@ -124,7 +126,7 @@ class WriteSession:
             StorageFailed: the disk refused; the session is of no more use then.
         """
         self._check()
-        self._append_all(self._compressing.rest())
+        self._append_all(self._compressing.rest(), last=True)
         try:
             ranges = tuple(filter(None, (writer.finish(self._level) for writer in self._packs or ())))
             if any(not written.start for written in ranges):
@@ -197,28 +199,46 @@ class WriteSession:
                 key = ObjectKey(entry.kind, entry.id)
                 self._adopted.setdefault(key, self._own.setdefault(key, _place(writer, entry)))
 
-    def _append_all(self, objects: Iterable[Compressed]) -> None:
+    def _append_all(self, objects: Iterable[Compressed], *, last: bool = False) -> None:
+        """Write objects, or have them gathered; with ``last`` these are written too."""
         try:
             for (key, data, base), (encoding, payload) in objects:
                 writer = self._target
                 if writer is None or writer.sealed:
                     writer = self._writable()
                 difference = None if base is None else self._differences.encode(data, base, len(payload))
-                if difference is None:
-                    record = encode_full(key.kind, key.id, encoding, payload, len(data))
-                else:
+                if difference is not None:
                     record = self._delta_record(key, len(data), difference, writer)
+                elif key not in self._damaged and self._gathering.takes(key, data):
+                    self._gathering.add(key, data, encode_full(key.kind, key.id, encoding, payload, len(data)))
+                    if self._gathering.is_full:
+                        self._write_gathered()
+                    continue
+                else:
+                    record = encode_full(key.kind, key.id, encoding, payload, len(data))
                 self._own[key] = Place(writer.id, writer.append(key, record, self._store_id), NO_SLOT, 0)
                 self._ahead.discard(key)
                 if writer.is_full:
                     writer.seal(self._reader.files, self._level)
+            if last:
+                self._write_gathered()
         except StorageFailed as error:
             self._abandon(error)
             raise
 
+    def _write_gathered(self) -> None:
+        while self._gathering.objects:
+            writer = self._writable()
+            slots, record = self._gathering.take(writer.room)
+            offset = writer.append_slots(slots.items(), record, self._store_id)
+            self._own |= {key: Place(writer.id, offset, slot, 0) for key, slot in slots.items()}
+            self._ahead -= slots.keys()
+            if writer.is_full:
+                writer.seal(self._reader.files, self._level)
+
     def _delta_record(self, key: ObjectKey, size: int, difference: Difference, writer: PackWriter) -> bytes:
         """A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go."""
-        near = difference.place.pack == writer.id and difference.place.slot == NO_SLOT
+        near = difference.place.pack == writer.id
         return encode_record(
             RecordKind(key.kind),
             key.id,
@@ -226,6 +246,7 @@ class WriteSession:
             difference.payload,
             size,
             base_distance=writer.begin(self._store_id) - difference.place.offset if near else 0,
+            base_slot=difference.place.slot if near else NO_SLOT,
             base_id=b"" if near else difference.base.id,
             depth=difference.depth,
             standing=difference.standing,
@@ -233,6 +254,8 @@ class WriteSession:
 
     def _readable(self, key: ObjectKey) -> Place | None:
         """Where an object lies, and can be read now."""
+        if key in self._gathering.objects:
+            self._write_gathered()
         if (place := self._own.get(key)) is not None:
             self._flush()
             return place

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
-from casnap.codec.packs import NO_SLOT
-from casnap.codec.records import MAX_HEADER_SIZE, decode_payload, parse_header, split_group
+from casnap.codec.records import MAX_HEADER_SIZE, NO_SLOT, decode_payload, parse_header, split_group
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey
 from casnap.store.layout import Layout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from casnap.codec.packs import (
     MAX_ENTRIES,
@@ -70,9 +70,10 @@ class PackWriter:
         """Whether the pack is to be sealed."""
         return self.end >= packs.PACK_SIZE or self._objects >= MAX_ENTRIES
 
-    def has_room_for(self, objects: int) -> bool:
-        """Whether so many objects more still fit into its index."""
-        return self._objects + objects <= MAX_ENTRIES
+    @property
+    def room(self) -> int:
+        """How many objects more still fit into its index."""
+        return MAX_ENTRIES - self._objects
 
     def begin(self, store_id: str) -> int:
         """Begin a session where none is begun; where the next record goes.
@@ -94,14 +95,14 @@ class PackWriter:
         self._take(record, [IndexEntry(key.kind, key.id, offset)])
         return offset
 
-    def append_group(self, keys: Sequence[ObjectKey], record: bytes, store_id: str) -> int:
-        """Add a group, whose objects are ``keys`` by slot; the offset at which it begins.
+    def append_slots(self, objects: Iterable[tuple[ObjectKey, int]], record: bytes, store_id: str) -> int:
+        """Add a record with these objects, each in its slot; the offset at which it begins.
 
         Raises:
             StorageFailed: as for :meth:`append`.
         """
         offset = self.begin(store_id)
-        self._take(record, [IndexEntry(key.kind, key.id, offset, slot) for slot, key in enumerate(keys)])
+        self._take(record, [IndexEntry(key.kind, key.id, offset, slot) for key, slot in objects])
         return offset
 
     def flush(self) -> None:

@@ -50,8 +50,10 @@ def _fault(record: _Record, data: bytes) -> str | None:
         payload,
         header.raw_size,
         base_distance=header.base_distance,
+        base_slot=header.base_slot,
         base_id=header.base_id,
         depth=header.depth,
+        standing=header.standing,
     )
     return None if again == data[: header.size] else "it was accepted, but is encoded differently"
 
@@ -76,6 +78,7 @@ def _seeds() -> tuple[bytes, ...]:
         encode_record(ObjectKind.CHUNK, ID, Encoding.RAW, b"abc", 3),
         encode_record(ObjectKind.TREE, ID, encoding, payload, len(TEXT)),
         encode_record(ObjectKind.CHUNK, ID, Encoding.DELTA, delta, size, base_distance=64, depth=1),
+        encode_record(ObjectKind.CHUNK, ID, Encoding.DELTA, delta, size, base_distance=64, base_slot=2, depth=1),
         encode_record(ObjectKind.CHUNK, ID, Encoding.DELTA, delta, size, base_id=ID, depth=4),
         encode_group([(ObjectKey(ObjectKind.TREE, ID), TEXT), (ObjectKey(ObjectKind.CHUNK, ID), b"x")], 3),
         encode_session(bytes(32)),

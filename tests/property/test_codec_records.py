@@ -14,7 +14,10 @@ from casnap.codec.hashing import object_id
 from casnap.codec.packs import IndexEntry, decode_index, encode_index, parse_pack_header, parse_trailer
 from casnap.codec.records import (
     HEADER_SIZE,
+    MAX_DISTANCE,
+    MAX_GROUP,
     MAX_HEADER_SIZE,
+    NO_SLOT,
     Encoding,
     RecordHeader,
     RecordKind,
@@ -37,17 +40,21 @@ KINDS = st.sampled_from(list(ObjectKind))
 CONTENTS = st.binary(max_size=100) | st.builds(
     lambda piece, times: piece * times, st.binary(min_size=1), st.integers(1, 60)
 )
-BASES = st.none() | st.integers(1, 1 << 40).map(lambda units: 8 * units) | IDS
+DISTANCES = st.integers(1, MAX_DISTANCE // 8).map(lambda units: 8 * units)
+BASES = st.none() | IDS | st.tuples(DISTANCES, st.integers(NO_SLOT, MAX_GROUP - 1))
 
 
-def record_of(kind: ObjectKind, content: bytes, base: bytes, place: int | bytes | None, depth: int) -> bytes:
+Where = tuple[int, int] | bytes | None
+
+
+def record_of(kind: ObjectKind, content: bytes, base: bytes, place: Where, depth: int) -> bytes:
     """A record of any encoding that the content allows."""
     id = object_id(kind, content)
     delta = compress_delta(content, base, 1)
     if place is None or len(delta) >= len(content):
         encoding, payload = compress(content, 3)
         return encode_record(kind, id, encoding, payload, len(content))
-    form = {"base_id": place} if isinstance(place, bytes) else {"base_distance": place}
+    form = {"base_id": place} if isinstance(place, bytes) else {"base_distance": place[0], "base_slot": place[1]}
     return encode_record(kind, id, Encoding.DELTA, delta, len(content), depth=depth, **form)  # type: ignore[arg-type]
 
 
@@ -56,7 +63,7 @@ RECORDS = st.builds(record_of, KINDS, CONTENTS, st.binary(min_size=1), BASES, st
 
 @given(KINDS, CONTENTS, st.binary(min_size=1), BASES, st.integers(1, 4))
 def test_what_a_record_holds_comes_back(
-    kind: ObjectKind, content: bytes, base: bytes, place: int | bytes | None, depth: int
+    kind: ObjectKind, content: bytes, base: bytes, place: Where, depth: int
 ) -> None:
     record = record_of(kind, content, base, place, depth)
     header = parse_header(record[:MAX_HEADER_SIZE])
@@ -66,7 +73,7 @@ def test_what_a_record_holds_comes_back(
     assert raw == content
     assert identify(header, raw) == ObjectKey(kind, object_id(kind, content))
     if header.encoding is Encoding.DELTA:
-        assert (header.depth, header.base_id or header.base_distance) == (depth, place)
+        assert (header.depth, header.base_id or (header.base_distance, header.base_slot)) == (depth, place)
 
 
 @given(RECORDS, st.data())

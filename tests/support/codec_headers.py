@@ -18,11 +18,13 @@ def header_bytes(
     raw_size: int = 5,
     prefix: bytes = bytes(8),
     distance: int = 0,
+    slot: int = -1,
+    reserved: int = 0,
     base_id: bytes | None = None,
 ) -> bytes:
     """A header with these fields and a right checksum; forms with bit 2 get an id behind it."""
     if base_id is None:
         base_id = bytes(range(32)) if form & 2 else b""
     fields = magic + bytes([kind, encoding, depth, form]) + struct.pack("<II", payload_size, raw_size) + prefix
-    fields += struct.pack("<Q", distance)
+    fields += struct.pack("<IHH", distance, slot + 1, reserved)
     return fields + blake3(fields + base_id).digest()[:8] + base_id

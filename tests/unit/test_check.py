@@ -24,6 +24,7 @@ from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackCut, PackRange, StoreRepaired
 from casnap.settings import load_settings
 from casnap.settings.store_check import check_store
+from casnap.store import gathering
 from casnap.store.inspection import Inspection
 from casnap.store.place_table import PlaceTable
 from casnap.store.rows import Place
@@ -118,6 +119,13 @@ def tree_names(store: Path) -> Inspection:
     return inspection
 
 
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each object has a record of its own."""
+    monkeypatch.setattr(gathering, "KINDS", frozenset())
+
+
+@pytest.mark.usefixtures("apart")
 def test_a_damaged_tree_takes_its_directory_along(history: dict[str, bytes], store: Path) -> None:
     inspection = tree_names(store)
     trees = [(key, place) for key, place in inspection.places.rows() if key.kind is ObjectKind.TREE]
@@ -130,6 +138,7 @@ def test_a_damaged_tree_takes_its_directory_along(history: dict[str, bytes], sto
     assert hits(found) == {"first": (b"deep/er",), "second": (b"deep/er",)}
 
 
+@pytest.mark.usefixtures("apart")
 def test_a_damaged_checkpoint_is_lost_as_a_whole(history: dict[str, bytes], store: Path) -> None:
     inspection = tree_names(store)
     row = inspection.checkpoints[0]
@@ -138,6 +147,17 @@ def test_a_damaged_checkpoint_is_lost_as_a_whole(history: dict[str, bytes], stor
     flip(store / "packs" / f"{place.pack}.pack", place.offset + 60)
     found = only(look(store))
     assert hits(found) == {"first": ()}
+
+
+def test_a_damaged_group_takes_all_its_objects_along(history: dict[str, bytes], store: Path) -> None:
+    inspection = tree_names(store)
+    lost = [(key, place) for key, place in inspection.places.rows() if place.slot >= 0]
+    inspection.close()
+    ((pack, offset),) = {place[:2] for _, place in lost}
+    assert [key.kind for key, _ in lost] == [ObjectKind.TREE] * 3  # deep/er, deep, and the root of the first
+    flip(store / "packs" / f"{pack}.pack", offset + 60)
+    found = [hits(finding) for finding in look(store).findings]
+    assert sorted(found, key=str) == [{"first": (b"",)}, {"second": (b"",)}]  # the second's root builds on the first's
 
 
 def test_all_faults_are_told_and_not_only_the_first(history: dict[str, bytes], store: Path) -> None:

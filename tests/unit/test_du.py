@@ -24,6 +24,7 @@ from casnap.model.operation import CheckpointMade, PackRange
 from casnap.model.report import WorkspaceInfo
 from casnap.model.tree import Directory, File
 from casnap.settings import load_settings, open_context, resolve_workspace
+from casnap.store import gathering
 from casnap.store.sizes import record_sizes
 from support.cases import flip
 from support.stores import chunk, make_store, noise
@@ -32,7 +33,8 @@ MAGIC = b"\xc5rec"
 
 
 @pytest.fixture
-def context(workspace: Path, manager: CheckpointManager) -> Iterator[Context]:
+def context(workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    monkeypatch.setattr(gathering, "KINDS", frozenset())  # each object has a record of its own
     (workspace / "seed").write_bytes(noise("seed", 3000))
     manager.create("c1")
     context = open_context(load_settings())

@@ -143,6 +143,7 @@ def test_a_record_has_the_fields_that_the_page_says(vector: Vector) -> None:
         raw_size=number(vector, "raw size"),
         prefix=bytes.fromhex(vector.get("id", "00" * 8))[:8],
         distance=number(vector, "base distance"),
+        slot=int(vector.get("base slot", "-1")),
         base_id=base_id,
     )
     end = len(header) + number(vector, "payload size")
@@ -185,6 +186,7 @@ def test_a_record_is_written_as_the_page_says(vector: Vector) -> None:
         records.check_payload(header, data),
         number(vector, "raw size"),
         base_distance=number(vector, "base distance"),
+        base_slot=int(vector.get("base slot", "-1")),
         base_id=octets(vector, "base id") if "base id" in vector else b"",
         depth=number(vector, "depth"),
     )

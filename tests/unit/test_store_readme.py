@@ -15,6 +15,9 @@ from casnap import CheckpointManager
 from casnap.codec.compression import Encoding, compress_delta
 from casnap.codec.packs import encode_pack_header
 from casnap.codec.records import RecordKind, encode_group, encode_record
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import REPACKING
+from casnap.settings import load_settings, open_context
 from casnap.store.creation import create
 from casnap.store.layout import Layout
 from support.stores import POLICY, Ticking, chunk, noise
@@ -53,7 +56,7 @@ def test_it_says_whose_store_it_is_and_how_it_goes_away(
 ) -> None:
     manager.create()
     text = (store_of(home) / "README.txt").read_bytes().decode("ascii")
-    assert len(text.splitlines()) <= 60
+    assert len(text.splitlines()) <= 66
     assert max(map(len, text.splitlines())) <= 100
     assert f"{pwd.getpwuid(os.geteuid()).pw_name} (uid {os.geteuid()})" in text
     about = (store_of(home) / "casnap-store.json").read_text()
@@ -116,6 +119,24 @@ def test_the_recipe_undoes_differences_and_takes_groups_apart(
         assert written[prefix(data)] == data
     at = 64 + sum(map(len, records[:2]))
     assert [written[f"{'f' * 32}-{at}-{slot}"] for slot in (0, 1)] == [one, two]
+
+
+def test_the_recipe_names_what_is_in_groups_and_undoes_differences_to_it(
+    workspace: Path, manager: CheckpointManager, home: Path, tmp_path: Path
+) -> None:
+    contents = [b"".join(b"line %d of %d\n" % (n, number) for n in range(90)) for number in range(4)]
+    for number, data in enumerate(contents):
+        (workspace / str(number)).write_bytes(data)
+    manager.create()
+    context = open_context(load_settings())
+    assert collect(context, REPACKING).repacked == 1
+    context.store.close()
+    (workspace / "2").write_bytes(contents[2] + b"one line more\n")
+    manager.create()
+    run_recipe(store_of(home), tmp_path / "out")
+    assert run_recipe(store_of(home), tmp_path / "out") == ""
+    written = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    assert written == {prefix(data): data for data in [*contents, contents[2] + b"one line more\n"]}
 
 
 def test_the_recipe_goes_on_behind_damage(
