@@ -36,7 +36,6 @@ CREATE TABLE checkpoints (
     new_bytes INTEGER NOT NULL, pinned INTEGER NOT NULL, deleted INTEGER NOT NULL, deleted_at INTEGER NOT NULL,
     time INTEGER NOT NULL, freed INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX checkpoints_by_seq ON checkpoints (workspace, seq);
 CREATE INDEX checkpoints_by_name ON checkpoints (workspace, name);
 CREATE INDEX checkpoints_by_step ON checkpoints (workspace, step);
 CREATE INDEX checkpoints_to_free ON checkpoints (deleted_at) WHERE deleted AND NOT freed;
