@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from casnap.codec.compression import compress_delta
-from casnap.codec.records import MAX_DEPTH, MAX_STANDING
+from casnap.codec.records import MAX_DEPTH, MAX_STANDING, NO_SLOT, Encoding, RecordKind, encode_record
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey
 from casnap.store.objects import ObjectReader
@@ -39,6 +39,25 @@ class Difference(NamedTuple):
     place: Place
     depth: int
     standing: int
+
+    def record(self, key: ObjectKey, size: int, pack: str, offset: int) -> bytes:
+        """The record of an object of ``size`` bytes, to be written at ``offset`` of a pack.
+
+        A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go.
+        """
+        near = self.place.pack == pack
+        return encode_record(
+            RecordKind(key.kind),
+            key.id,
+            Encoding.DELTA,
+            self.payload,
+            size,
+            base_distance=offset - self.place.offset if near else 0,
+            base_slot=self.place.slot if near else NO_SLOT,
+            base_id=b"" if near else self.base.id,
+            depth=self.depth,
+            standing=self.standing,
+        )
 
 
 class Differences:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 
 from casnap.codec.packs import IndexEntry
-from casnap.codec.records import NO_SLOT, Encoding, RecordKind, encode_full, encode_record
+from casnap.codec.records import NO_SLOT, encode_full
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
 from casnap.model.ids import ObjectKey, ObjectKind
@@ -13,7 +13,7 @@ from casnap.model.objects import ObjectSource
 from casnap.model.operation import PackRange
 from casnap.store.adoption import held_packs_limit
 from casnap.store.compressing import Compressed, Compressing
-from casnap.store.deltas import Difference, Differences
+from casnap.store.deltas import Differences
 from casnap.store.gathering import Gathering
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
@@ -208,7 +208,7 @@ class WriteSession:
                     writer = self._writable()
                 difference = None if base is None else self._differences.encode(data, base, len(payload))
                 if difference is not None:
-                    record = self._delta_record(key, len(data), difference, writer)
+                    record = difference.record(key, len(data), writer.id, writer.begin(self._store_id))
                 elif key not in self._damaged and self._gathering.takes(key, data):
                     self._gathering.add(key, data, encode_full(key.kind, key.id, encoding, payload, len(data)))
                     if self._gathering.is_full:
@@ -235,22 +235,6 @@ class WriteSession:
             self._ahead -= slots.keys()
             if writer.is_full:
                 writer.seal(self._reader.files, self._level)
-
-    def _delta_record(self, key: ObjectKey, size: int, difference: Difference, writer: PackWriter) -> bytes:
-        """A base in the same pack is named by how far back it lies: shorter, and it goes where its deltas go."""
-        near = difference.place.pack == writer.id
-        return encode_record(
-            RecordKind(key.kind),
-            key.id,
-            Encoding.DELTA,
-            difference.payload,
-            size,
-            base_distance=writer.begin(self._store_id) - difference.place.offset if near else 0,
-            base_slot=difference.place.slot if near else NO_SLOT,
-            base_id=b"" if near else difference.base.id,
-            depth=difference.depth,
-            standing=difference.standing,
-        )
 
     def _readable(self, key: ObjectKey) -> Place | None:
         """Where an object lies, and can be read now."""

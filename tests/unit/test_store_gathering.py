@@ -54,9 +54,8 @@ def test_the_small_trees_of_a_commit_are_in_one_group(store: Store) -> None:
             session.put(tree(data), data)
         assert session.present(map(tree, trees)) == session.standing(map(tree, trees)) == set(map(tree, trees))
         assert [session.read(tree(data)) for data in trees] == trees
-        before = session.new_bytes
         commit_session(store, session)
-        assert session.new_bytes > before + sum(map(len, trees))
+        assert session.new_bytes > sum(map(len, trees))
     assert kinds(store) == [RecordKind.SESSION, RecordKind.CHUNK, RecordKind.GROUP, RecordKind.INDEX]
     for fresh in (store, open_store(store.path)):
         assert [fresh.read(tree(data)) for data in trees] == trees
