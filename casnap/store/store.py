@@ -196,7 +196,7 @@ class Store:
         from casnap.store.session import WriteSession
 
         self._check_writable()
-        self._require_log()
+        _require_log(self.path, self._follower, self._oplog)
         session = WriteSession(self.parts, source=self)
         try:
             yield session
@@ -278,22 +278,9 @@ class Store:
     def _catch_up_locked(self) -> None:
         """Catch up, make sure of what others left, and clear away a torn last line."""
         self._follower.catch_up()
-        self._require_log()
+        _require_log(self.path, self._follower, self._oplog)
         self._oplog.settle()
         self._oplog.repair()
-
-    def _require_log(self) -> None:
-        """See that nothing is missing that was committed: it would be taken for what a killed process left."""
-        if (seq := self._follower.forgotten_line) is not None:
-            raise Damage(
-                f"cannot write to store {self.path}: operation {seq} is damaged or lost in its operation log",
-                hint=creation.CHECK,
-            )
-        if self._oplog.is_short:
-            raise Damage(
-                f"cannot write to store {self.path}: committed lines are missing at the end of its operation log",
-                hint=creation.CHECK,
-            )
 
     def _make_catalog(self) -> None:
         """Make a catalog from the operation log now, unless somebody is committing; nothing depends on it."""
@@ -301,6 +288,17 @@ class Store:
             self._follower.load()
             if self._follower.lacks_catalog:
                 self._follower.flush()
+
+
+def _require_log(path: Path, follower: Follower, oplog: Oplog) -> None:
+    """See that nothing is missing that was committed: it would be taken for what a killed process left."""
+    fault = None
+    if (seq := follower.forgotten_line) is not None:
+        fault = f"operation {seq} is damaged or lost in its operation log"
+    elif oplog.is_short:
+        fault = "committed lines are missing at the end of its operation log"
+    if fault is not None:
+        raise Damage(f"cannot write to store {path}: {fault}", hint=creation.CHECK)
 
 
 def _notes(follower: Follower, oplog: Oplog) -> Iterator[str]:

@@ -167,6 +167,7 @@ def test_a_pipe_gets_neither_esc_nor_cr_from_any_verb(
         ("log", "--graph"),
         ("du",),
         ("du", "--by", "checkpoint"),
+        ("bench", "mark"),
         ("workspace",),
         ("config",),
         ("rename", "c4", "c5"),
