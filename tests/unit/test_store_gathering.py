@@ -10,12 +10,16 @@ import pytest
 from casnap import CheckpointManager
 from casnap.codec.hashing import object_id
 from casnap.codec.records import NO_SLOT, Encoding, RecordHeader, RecordKind
+from casnap.engine.gc import collect
+from casnap.engine.gc_terms import Terms
 from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.settings import load_settings, open_context
 from casnap.store import gathering
 from casnap.store.layout import Layout
 from casnap.store.packs import PackFiles
 from casnap.store.rows import Place
 from casnap.store.store import Store
+from support.oracle import difference, snapshot
 from support.stores import chunk, commit_session, make_store, noise, open_store, pack_files, remove_catalogs
 
 
@@ -116,6 +120,30 @@ def test_a_base_that_waits_is_written_before_what_builds_on_it(store: Store) -> 
     assert kinds(store) == [RecordKind.SESSION, RecordKind.GROUP, RecordKind.TREE, RecordKind.INDEX]
     assert found(store, tree(new))[1].base_slot == 1
     assert open_store(store.path).read(tree(new)) == new
+
+
+def test_a_gc_keeps_the_slot_that_a_difference_builds_on_and_nothing_else_of_its_group(
+    workspace: Path, manager: CheckpointManager, home: Path, tmp_path: Path
+) -> None:
+    for name in ("one/a", "one/b", "one/c", "two/d"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_bytes(noise(name))
+    manager.create("first")
+    (workspace / "one" / "a").write_bytes(noise("edited"))
+    (workspace / "two" / "d").unlink()
+    manager.create("second")
+    context = open_context(load_settings())
+    store = context.store
+    records = PackFiles(Layout(store.path)).records(pack_files(store.path)[0].stem, 0, 1 << 20)
+    assert [one.header.base_slot for one in records if one.header.base_slot != NO_SLOT] != []
+    manager.delete("first")
+    assert collect(context, Terms(grace=0, share=0.0)).rewritten == 1
+    (pack,) = pack_files(store.path)
+    groups = [one for one in store.parts.reader.files.records(pack.stem, 0, 1 << 20) if one.header.kind.name == "GROUP"]
+    assert [len(store.parts.reader.open_group(pack.stem, group)) for group in groups] == [2]  # of three
+    manager.restore_to(tmp_path / "out", "second")
+    assert difference(snapshot(workspace), snapshot(tmp_path / "out")) == []
+    context.store.close()
 
 
 def test_what_heals_is_in_no_group(store: Store) -> None:
