@@ -203,10 +203,10 @@ class WriteSession:
         """Write objects, or have them gathered; with ``last`` these are written too."""
         try:
             for (key, data, base), (encoding, payload) in objects:
-                writer = self._target
+                difference = None if base is None else self._differences.encode(data, base, len(payload))
+                writer = self._target  # after a base may have been written, which may have filled a pack
                 if writer is None or writer.sealed:
                     writer = self._writable()
-                difference = None if base is None else self._differences.encode(data, base, len(payload))
                 if difference is not None:
                     record = difference.record(key, len(data), writer.id, writer.begin(self._store_id))
                 elif key not in self._damaged and self._gathering.takes(key, data):

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from casnap.codec.hashing import object_id
 from casnap.codec.records import MAX_STANDING, Encoding, RecordHeader, RecordKind
-from casnap.model.ids import ObjectKey
+from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.store import deltas, objects
 from casnap.store.store import Store
 from support.stores import chunk, commit_session, make_store, noise, open_store, pack_files
@@ -192,3 +193,25 @@ def test_another_record_at_the_same_place_is_decoded_anew(store: Store) -> None:
     for number in range(1000):  # little is kept
         recent.keep("pack", records[0]._replace(offset=number), key, TEXT)
     assert sum(len(raw) for _, _, raw in recent._kept.values()) <= recent.MOST
+
+
+def test_a_pack_that_is_filled_by_a_base_that_had_to_be_written_takes_nothing_more(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 500)
+    small = [noise(number, 200) for number in range(2)]
+    datas = [*small, small[0] + noise(2, 60), noise(3, 300)]
+    keys = [ObjectKey(ObjectKind.TREE, object_id(ObjectKind.TREE, data)) for data in datas]
+    with store.session() as session:
+        for key, data in zip(keys, datas, strict=True):
+            session.put(key, data, keys[0] if key == keys[2] else None)
+        commit_session(store, session)
+    again = open_store(store.path)
+    assert [again.read(key) for key in keys] == datas
+    places = again.state().places(keys)
+    assert header(again, keys[2]).encoding is Encoding.DELTA
+    assert places[keys[2]][0].pack != places[keys[0]][0].pack
+    for pack in pack_files(store.path):
+        size = pack.stat().st_size
+        sealed = any(r.header.kind is RecordKind.SEAL for r in store.parts.reader.files.records(pack.stem, 0, size))
+        assert store.parts.reader.files.is_sealed(pack.stem, size) == sealed
