@@ -108,19 +108,22 @@ def test_a_child_does_not_keep_the_locks_of_its_parent(workspace: Path, manager:
     context = open_context(load_settings(wait=0))
     workspace_info = manager.status().workspace
     reader, writer = os.pipe()
+    begun, beginning = os.pipe()
     with locked_roots(context, [workspace_info], "rollback"):
         child = os.fork()
         if child == 0:
             os.close(writer)
+            os.write(beginning, b"!")  # by now it has let go of what was its parent's
             os.read(reader, 1)
             os._exit(0)
+        os.read(begun, 1)
         with pytest.raises(Busy), locked_roots(open_context(load_settings(wait=0)), [workspace_info], "rollback"):
             pass
     try:
         with locked_roots(context, [workspace_info], "rollback"):
             pass
     finally:
-        os.close(writer)
-        os.close(reader)
+        for end in (writer, reader, begun, beginning):
+            os.close(end)
         os.waitpid(child, 0)
         context.store.close()
