@@ -77,17 +77,19 @@ class Results:
         """The sizes that there are results of, the smallest first."""
         return sorted({one.size for one in self._all.values()})
 
-    def absorb(self, path: Path) -> None:
-        """Take over what a file has of the same machine and is not measured anew; what is of another is left."""
-        if not path.exists():
-            return
-        known = json.loads(path.read_text("utf-8"))
-        if known["machine"] != self.machine:
-            return
-        self.versions = known["versions"] | self.versions
-        self.trees = known["trees"] | self.trees
-        for record in known["results"]:
-            self._all.setdefault(Result(**record).key, Result(**record))
+    def with_earlier(self, path: Path) -> Results:
+        """These, and the rows that a file has of the same machine; of one that was measured anew nothing old is kept.
+
+        So that the figures of a row are always of one run.
+        """
+        if not path.exists() or (known := load(path)).machine != self.machine:
+            return self
+        both = Results(self.machine, known.versions | self.versions)
+        both.trees = known.trees | self.trees
+        anew = {(one.row, one.size) for one in self.all()}
+        for result in (*self.all(), *(one for one in known.all() if (one.row, one.size) not in anew)):
+            both.put(result)
+        return both
 
     def save(self, path: Path) -> None:
         """Write all of it."""

@@ -138,8 +138,7 @@ def _write(options: argparse.Namespace, results: Results) -> None:
     if options.json is not None:
         results.save(options.json)
     if _recorded(options):
-        results.absorb(RESULTS)
-        results.save(RESULTS)
+        results.with_earlier(RESULTS).save(RESULTS)
         write_page()
 
 

@@ -120,16 +120,14 @@ def test_each_goal_is_about_a_row_and_programs_that_there_are() -> None:
     assert {other for goal in GOALS for other in goal.others} - beside <= {peer.name for peer in PEERS}
 
 
-def test_what_was_not_measured_anew_stays_as_long_as_the_machine_is_the_same(tmp_path: Path) -> None:
+def test_rows_that_were_not_measured_anew_stay_as_long_as_the_machine_is_the_same(tmp_path: Path) -> None:
     file = tmp_path / "results.json"
-    earlier = results(timed("first", "casnap", 1.0), timed("first", "git", 2.0))
+    earlier = results(timed("first", "casnap", 1.0), timed("first", "git", 2.0), timed("list", "casnap", 4.0))
     earlier.save(file)
     now = results(timed("first", "casnap", 3.0))
-    now.absorb(file)
-    assert {one.peer: one.seconds for one in now.all()} == {"casnap": [3.0], "git": [2.0]}
-    elsewhere = Results({**now.machine, "cores": "4"}, {})
-    elsewhere.absorb(file)
-    assert elsewhere.all() == []
+    kept = {(one.row, one.peer): one.seconds for one in now.with_earlier(file).all()}
+    assert kept == {("first", "casnap"): [3.0], ("list", "casnap"): [4.0]}
+    assert Results({**now.machine, "cores": "4"}, {}).with_earlier(file).all() == []
     assert load(file).document() == earlier.document()
 
 
