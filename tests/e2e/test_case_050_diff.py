@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from support.cli import Result, run
+from support.cli import Result, peak_memory, run
 from support.oracle import difference, snapshot
 
 LINES = 200_000
@@ -32,27 +31,6 @@ def casnap(workspace: Path, *args: str, check: int = 0) -> Result:
     return run("-w", workspace, "--store", workspace.parent / "store", *args, check=check)
 
 
-def peak_memory(workspace: Path, *args: str) -> int:
-    """Bytes that a command held at most. A small process starts it: what forks counts for its child, too."""
-    measure = (
-        "import resource, subprocess, sys; subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL); "
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)"
-    )
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "casnap",
-        "-w",
-        str(workspace),
-        "--store",
-        str(workspace.parent / "store"),
-        *args,
-    ]
-    done = subprocess.run([sys.executable, "-c", measure, *command], capture_output=True, check=True)
-    return int(done.stdout)
-
-
 def test_case_050_the_summary_is_complete(workspace: Path) -> None:
     assert casnap(workspace, "diff", "one", "two", "--name-status").stdout == "M\tbundle.js\nM\ttable\n"
     lines = casnap(workspace, "diff", "one", "two", "--stat", "--exit-code", check=4).stdout.splitlines()
@@ -65,7 +43,8 @@ def test_case_050_contents_are_compared_within_bounds_and_the_cut_is_said(worksp
     assert "Files a/bundle.js and b/bundle.js are too large to compare and differ\n" in shown.stdout
     assert "note: contents of 1 path are not in the patch" in shown.stderr
     assert shown.stdout.count("\n-one ") == shown.stdout.count("\n+two ") == LINES
-    assert peak_memory(workspace, "diff", "one", "two") < 400 << 20
+    place = ("-w", workspace, "--store", workspace.parent / "store")
+    assert peak_memory(*place, "diff", "one", "two") < 400 << 20
 
 
 def test_case_050_an_exact_patch_is_as_small_as_the_difference(workspace: Path, tmp_path: Path) -> None:

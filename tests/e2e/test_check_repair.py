@@ -347,7 +347,11 @@ def test_whatever_record_is_damaged_is_healed_where_the_workspace_has_it_and_nam
     kept = tmp_path / "kept"
     shutil.copytree(store, kept)
     healed = named = 0
+    seen = set()
     for kind, pack, offset, _ in records(store):
+        if (pack, offset) in seen:  # of a group there is one for each object in it
+            continue
+        seen.add((pack, offset))
         data = bytearray(pack.read_bytes())
         data[offset + 42] ^= 1
         pack.write_bytes(data)

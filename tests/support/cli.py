@@ -82,3 +82,18 @@ def run(
             f"--- stdout\n{result.stdout}\n--- stderr\n{result.stderr}"
         )
     return result
+
+
+def peak_memory(*args: str | Path) -> int:
+    """Bytes that a command held at most. A small process starts it: what a large one held counts for its children."""
+    measure = (
+        "import resource, subprocess, sys; status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode; "
+        "print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)"
+    )
+    command = [sys.executable, "-P", "-m", "casnap", *map(str, args)]
+    done = subprocess.run(
+        [sys.executable, "-c", measure, *command], env=environment(), capture_output=True, text=True, check=True
+    )
+    status, most = map(int, done.stdout.split())
+    assert status in (0, 4), done.stderr
+    return most
