@@ -87,7 +87,8 @@ def run(
 def peak_memory(*args: str | Path) -> int:
     """Bytes that a command held at most. A small process starts it: what a large one held counts for its children."""
     measure = (
-        "import resource, subprocess, sys; status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode; "
+        "import resource, subprocess, sys; "
+        "status = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode; "
         "print(status, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10)"
     )
     command = [sys.executable, "-P", "-m", "casnap", *map(str, args)]
