@@ -60,9 +60,10 @@ def _invoke(session: Session, words: list[str]) -> int:
 
 
 def _collect_from_now_on() -> None:
-    """Look for garbage among what is made from now on; modules have been imported without."""
-    gc.freeze()
-    gc.enable()
+    """Look for garbage again, among what is made from now on, if this process was begun without (:mod:`casnap.cli`)."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def _function(request: Request) -> Callable[..., int]:

@@ -266,7 +266,7 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
                 f"cannot checkpoint: {total} bytes are to be read, and {reserve} of the {free} bytes free on "
                 f"{context.store.space.disk} must stay free",
                 code="min-free",
-                hint="free some space on that disk, or set CASNAP_MIN_FREE lower",
+                hint="free some space on that disk" + (", or set CASNAP_MIN_FREE lower" if reserve else ""),
                 details={"to_read": total, "free": free, "min_free": reserve},
             )
         if half and total > free // 2:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from casnap.engine.cleanup import led_to
 from casnap.engine.context import GC_LOCK, Context
@@ -134,8 +134,7 @@ class _Run:
     def _rewrite_loose(self) -> None:
         group: list[PackCut] = []
         loose = self.collection.loose(self.terms.share)
-        self.context.progress.begin("rewriting packs", len(loose))
-        try:
+        with self._working("rewriting", "rewritten", len(loose)):
             for pack in loose:
                 self.context.progress.advance(1)
                 if not self.collection.hold([pack]):
@@ -149,20 +148,15 @@ class _Run:
                 if self.collection.compaction.is_full or len(group) >= held_packs_limit() // 2:
                     group = self._commit_group(group)
             self._commit_group(group)
-        except StorageFailed as error:
-            self.notes.append(f"not all packs were rewritten: {error.message}")
-        except Damage as damage:
-            raise _stopped(damage) from damage
-        finally:
-            self.context.progress.end()
 
     def _repack(self) -> None:
         """Bring packs into the form for what is at rest, as many together as there is room for."""
         waiting = self.collection.unrested(self.terms.share)
-        self.context.progress.begin("repacking", len(waiting))
-        try:
-            neighbours = self._neighbours() if waiting else None
-            while waiting and neighbours:
+        if not waiting:
+            return
+        with self._working("repacking", "repacked", len(waiting)):
+            neighbours = self._neighbours()
+            while waiting:
                 together = self.collection.fitting(waiting[:MOST_TOGETHER])
                 if not together:
                     self.notes.append("not all packs were repacked: the disk has no room for a copy of one")
@@ -171,8 +165,16 @@ class _Run:
                 if held := self.collection.hold(together):
                     self.repacked += len(self._commit(self.collection.repack(held, neighbours)))
                 self.context.progress.advance(len(together))
+
+    @contextlib.contextmanager
+    def _working(self, doing: str, done: str, total: int) -> Iterator[None]:
+        """Work on packs until the disk refuses: that is noted, and what was begun is given up."""
+        self.context.progress.begin(f"{doing} packs", total)
+        try:
+            yield
         except StorageFailed as error:
-            self.notes.append(f"not all packs were repacked: {error.message}")
+            self.collection.release()
+            self.notes.append(f"not all packs were {done}: {error.message}")
         except Damage as damage:
             raise _stopped(damage) from damage
         finally:

@@ -13,13 +13,13 @@ from casnap.errors import StorageFailed
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
-FULL = "free some space on that disk; casnap delete and then casnap gc work while it is full, too"
+HINT_WHEN_FULL = "free some space on that disk; casnap delete and then casnap gc work while it is full, too"
 
 
 def failed(doing: str, path: Path | str, error: OSError) -> StorageFailed:
     """The error for a store file that could not be read or written."""
     message = f"cannot {doing} {path}: {error.strerror or error}"
-    hint = FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+    hint = HINT_WHEN_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
     return StorageFailed(message, hint=hint, details={"errno": error.errno})
 
 
