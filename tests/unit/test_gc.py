@@ -64,6 +64,21 @@ def make(manager: CheckpointManager, workspace: Path, *names: str, size: int = 5
         manager.create(name)
 
 
+def gc_before_the_first_commit(monkeypatch: pytest.MonkeyPatch, context: Context, freed: list[str]) -> list[int]:
+    """Have a gc, which frees these checkpoints, run just before the next commit of one; a list that counts commits."""
+    commits: list[int] = []
+    commit = checkpoint_engine._commit
+
+    def after_a_gc(*arguments: Any) -> Any:
+        commits.append(len(commits))
+        if len(commits) == 1:
+            assert sorted(str(one.name) for one in collect(context, EVERYTHING).checkpoints) == freed
+        return commit(*arguments)
+
+    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    return commits
+
+
 def restored(manager: CheckpointManager, directory: Path, revision: str) -> dict[bytes, Any]:
     manager.restore_to(directory / revision, revision)
     return dict(snapshot(directory / revision))
@@ -216,16 +231,7 @@ def test_case_089_what_a_checkpoint_found_there_and_a_gc_then_took_is_written_an
     other = tmp_path / "other"
     other.mkdir()
     (other / "again").write_bytes(noise("c2", 12_000))
-    commits: list[int] = []
-    commit = checkpoint_engine._commit
-
-    def after_a_gc(*arguments: Any) -> Any:
-        commits.append(len(commits))
-        if len(commits) == 1:
-            assert [freed.name for freed in collect(context, EVERYTHING).checkpoints] == ["c2"]
-        return commit(*arguments)
-
-    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    commits = gc_before_the_first_commit(monkeypatch, context, ["c2"])
     with CheckpointManager(other) as beside:
         beside.create("again")
         assert commits == [0, 1]
@@ -474,16 +480,7 @@ def test_a_base_that_a_gc_took_before_the_commit_is_done_without(
     make(manager, workspace, "c2", size=12_000)
     manager.delete("c2", "first")
     (workspace / "f").write_bytes(noise("c2", 12_000) + b"and a little more")
-    commits: list[int] = []
-    commit = checkpoint_engine._commit
-
-    def after_a_gc(*arguments: Any) -> Any:
-        commits.append(len(commits))
-        if len(commits) == 1:
-            assert len(collect(context, EVERYTHING).checkpoints) == 2
-        return commit(*arguments)
-
-    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    commits = gc_before_the_first_commit(monkeypatch, context, ["c2", "first"])
     manager.create("c3")
     assert commits == [0, 1]
     with CheckpointManager(workspace) as fresh:
@@ -528,16 +525,7 @@ def test_a_difference_that_was_found_whole_and_then_lost_its_base_to_a_gc_is_wri
         place = tmp_path / "elsewhere"
         place.mkdir()
         shutil.copy(workspace / "f", place)
-    commits: list[int] = []
-    commit = checkpoint_engine._commit
-
-    def after_a_gc(*arguments: Any) -> Any:
-        commits.append(len(commits))
-        if len(commits) == 1:
-            assert len(collect(context, EVERYTHING).checkpoints) == 3
-        return commit(*arguments)
-
-    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    commits = gc_before_the_first_commit(monkeypatch, context, ["first", "one", "two"])
     with CheckpointManager(place) as manager:
         manager.create("three")
     assert commits == [0, 1]
@@ -615,24 +603,16 @@ def test_an_adopted_difference_whose_base_a_gc_took_is_written_anew(
     (workspace / "first").unlink()
     manager.create("one")  # its pack is full
     (workspace / "f").write_bytes(noise("f", 140_000)[:-9] + b"a new end")
-    commit = checkpoint_engine._commit
 
     def killed(*arguments: Any) -> None:
         arguments[-1].finish()
         raise KeyboardInterrupt
 
-    def after_a_gc(*arguments: Any) -> Any:
-        commits.append(len(commits))
-        if len(commits) == 1:
-            assert len(collect(context, EVERYTHING).checkpoints) == 2
-        return commit(*arguments)
-
     with monkeypatch.context() as patch, CheckpointManager(workspace) as second, pytest.raises(KeyboardInterrupt):
         patch.setattr(checkpoint_engine, "_commit", killed)
         second.create("two")
     manager.delete("first", "one")
-    commits: list[int] = []
-    monkeypatch.setattr(checkpoint_engine, "_commit", after_a_gc)
+    commits = gc_before_the_first_commit(monkeypatch, context, ["first", "one"])
     with CheckpointManager(workspace) as third:
         third.create("three")
     assert commits == [0, 1]
