@@ -499,6 +499,7 @@ def twin(context: Context, row: Any) -> None:
         )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_killed_at_any_line_it_leaves_checkpoints_that_restore_and_finishes_when_it_is_run_again(
     leaky: tuple[Path, dict[str, Snapshot]], tmp_path: Path, call: Call, when: str, monkeypatch: pytest.MonkeyPatch

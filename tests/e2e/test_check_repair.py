@@ -581,6 +581,7 @@ def test_case_095_an_old_copy_of_the_catalog_put_back_changes_nothing(history: H
     require_clean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("start", [5_000, 60_000, 120_000, 150_000, 170_000])
 def test_bytes_that_are_missing_in_the_middle_of_a_pack_cost_what_a_repair_says(
     tmp_path: Path, home: Path, start: int
