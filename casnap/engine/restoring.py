@@ -76,7 +76,8 @@ class Restoring:
         self._remove_leftovers()
         switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
         outcome = switch.run()
-        left_alone = tuple(outcome.left_alone) + self._differences({problem.path for problem in outcome.left_alone})
+        alone = {problem.path for problem in outcome.left_alone}
+        left_alone = tuple(outcome.left_alone) + self._differences(alone, staging.touched)
         self._sync(staging)
         self.end("partial" if left_alone else "done")
         return left_alone, tuple(outcome.problems)
@@ -103,8 +104,11 @@ class Restoring:
                 parent, name = split(path)
                 placing.remove_staging(self.directories.fd(parent), name)
 
-    def _differences(self, known: set[bytes]) -> Problems:
-        """Look again: what differs from the target although nothing said so."""
+    def _differences(self, known: set[bytes], staged: frozenset[bytes]) -> Problems:
+        """Look again at what was touched: what differs from the target although nothing said so."""
+        plan = self.plan
+        names = {path for group in (*plan.old_links, *plan.new_links) for path in group}
+        changed = {change.path for change in (*plan.changes, *plan.blocked)}
         sink = MemorySink(self.context.store)
         after = scan_again(
             self.context,
@@ -112,6 +116,7 @@ class Restoring:
             self.directories,
             sink,
             self.live,
+            touched=changed | names | staged,
             stored=self.point is not None,
             aside=frozenset(item.path for item in self.plan.protected if _hides_later(item)),
         )

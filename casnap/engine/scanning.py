@@ -28,7 +28,7 @@ from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache
 from casnap.workspace.cache_file import encode_cache, load_cache
 from casnap.workspace.omissions import Exclusions
-from casnap.workspace.scan import Scan, scan
+from casnap.workspace.scan import Scan, Trust, scan
 from casnap.workspace.signature import Signature
 
 if TYPE_CHECKING:
@@ -125,9 +125,8 @@ def scan_workspace(
     mirrored = cache.checkpoint if cache else b""
     sure = _is_there(context, mirrored)
     copier = None if raw or not context.policy_in(row).sqlite_consistent else _copier(context)
-    live = _scan(
-        context, row, directories, sink, cache, before_reading, trusted=trusted, confirm=not sure, copier=copier
-    )
+    trust = Trust(trusted=trusted, confirm=not sure)
+    live = _scan(context, row, directories, sink, cache, before_reading, trust, copier=copier)
     return replace(live, mirrored=mirrored)
 
 
@@ -167,26 +166,20 @@ def scan_again(
     earlier: LiveScan,
     *,
     doubted: Collection[bytes] = (),
+    touched: Collection[bytes] = (),
     stored: bool = False,
     aside: frozenset[bytes] = frozenset(),
 ) -> LiveScan:
     """Look once more, believing what ``earlier`` found but for ``doubted`` paths, and not at those ``aside``.
 
+    What was as it was then is not looked at again, unless it has to do with a path that was ``touched`` since.
+
     ``stored`` says that the store holds all that the earlier look found; otherwise that is looked up, and
     what is missing is read again.
     """
-    live = _scan(
-        context,
-        row,
-        directories,
-        sink,
-        earlier.found.cache,
-        lambda total: None,
-        only=doubted,
-        confirm=not stored,
-        vouched=_is_there(context, earlier.mirrored),
-        aside=aside,
-    )
+    vouched = _is_there(context, earlier.mirrored)
+    trust = Trust(only=doubted, confirm=not stored, vouched=vouched, earlier=earlier.found, touched=touched)
+    live = _scan(context, row, directories, sink, earlier.found.cache, lambda total: None, trust, aside=aside)
     return replace(live, mirrored=earlier.mirrored)
 
 
@@ -197,11 +190,8 @@ def _scan(
     sink: ObjectSink,
     cache: StatCache | None,
     before_reading: Callable[[int], None],
+    trust: Trust,
     *,
-    trusted: bool = True,
-    only: Collection[bytes] | None = None,
-    confirm: bool = False,
-    vouched: bool = False,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
 ) -> LiveScan:
@@ -222,15 +212,12 @@ def _scan(
         nonces=frozenset(begun.nonce for begun in row.open),
         parameters=context.store.format.parameters,
         before_reading=tell,
-        trusted=trusted,
-        only=only,
-        confirm=confirm,
-        vouched=vouched,
+        trust=trust,
         source=context.store,
         aside=aside,
         copier=copier,
     )
-    news = found.cache.differs or confirm or (cache is not None and not cache.checkpoint)
+    news = found.cache.differs or trust.confirm or (cache is not None and not cache.checkpoint)
     return LiveScan(found, told[0], news, replaced=_is_replaced(cache, directories))
 
 

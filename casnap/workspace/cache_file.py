@@ -61,6 +61,7 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         self.rows = Stats()
         self.entries: list[bytes] = []
         self._numbers: dict[bytes, int] | None = None
+        self._ends: array[int] | None = None
         self._made: dict[bytes, StoredDirectory] = {}
 
     @property
@@ -69,6 +70,13 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         if self._numbers is None:
             self._numbers = {path: number for number, path in enumerate(self.paths)}
         return self._numbers
+
+    @property
+    def ends(self) -> array[int]:
+        """For each directory the number of the last one below it, itself if none is; empty if they are in no order."""
+        if self._ends is None:
+            self._ends = _ends(self.paths)
+        return self._ends
 
     def __getitem__(self, path: bytes) -> CachedDirectory:
         made = self._made.get(path)
@@ -241,6 +249,21 @@ class StoredDirectory(CachedDirectory):
             return ()
         captured = {entry.name for entry in self.listing if not isinstance(entry, Directory | Omitted)}
         return tuple((name, look) for name, look in self.looks.items() if name not in captured and look is not None)
+
+
+def _ends(paths: list[bytes]) -> array[int]:
+    ends = array("q", range(len(paths)))
+    open_: list[tuple[int, bytes]] = []
+    for number, path in enumerate(paths):
+        parent = path.rpartition(b"/")[0] if path else None
+        while open_ and open_[-1][1] != parent:
+            ends[open_.pop()[0]] = number - 1
+        if number and not open_:
+            return array("q")  # one came late: its directory was looked at again
+        open_.append((number, path))
+    for number, _ in open_:
+        ends[number] = len(paths) - 1
+    return ends
 
 
 Part = CachedDirectory | tuple[int, int]

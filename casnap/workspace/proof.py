@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from array import array
 from collections.abc import Collection
+from itertools import compress, count
+from operator import ne
 
 from casnap.model.paths import ROOT, ancestors, split
 from casnap.workspace.cache import Trait
@@ -29,17 +31,35 @@ class Proof:
     """
 
     def __init__(self, directories: CacheFile | Patched, root_fd: int) -> None:
-        self.file = file = directories.file if isinstance(directories, Patched) else directories
-        same = _unchanged(file, root_fd)
+        file = directories.file if isinstance(directories, Patched) else directories
+        self._begin(file, _unchanged(file, root_fd))
+        self.holds_all = self._same.count(1) == len(self._same)
         if isinstance(directories, Patched):
-            _forget(same, directories)
-        self.holds_all = same.count(1) == len(same) and not any(traits & Trait.UNPROVABLE for traits in file.traits)
+            self._forget(directories)
+        if any(traits & Trait.UNPROVABLE for traits in file.traits):
+            self.holds_all = False
         for number, traits in enumerate(file.traits):
             if traits & (Trait.UNPROVABLE | Trait.RULES):
-                same[number] = 0
+                self._same[number] = 0
+
+    def _begin(self, file: CacheFile, same: bytearray) -> None:
+        self.file = file
         self._same = same
         self._children: dict[bytes, list[bytes]] | None = None
-        self._ends: array[int] | None = None
+
+    def later(self, directories: CacheFile | Patched) -> Proof | None:
+        """What held, for whoever asks again without a look; None where ``directories`` come from another file.
+
+        A scan that began with it has made ``directories`` of what it was proof of.
+        """
+        if (directories.file if isinstance(directories, Patched) else directories) is not self.file:
+            return None
+        later = Proof.__new__(Proof)
+        later._begin(self.file, bytearray(self._same))
+        later.holds_all = self.holds_all
+        if isinstance(directories, Patched):
+            later._forget(directories)
+        return later
 
     def doubt(self, paths: Collection[bytes]) -> None:
         """Let nothing hold that has one of these paths in it, or is at or below one of them."""
@@ -50,6 +70,13 @@ class Proof:
         parents = {split(path)[0] for path in doubted}
         for number, known in enumerate(self.file.paths):
             if known in parents or not doubted.isdisjoint((known, *ancestors(known))):
+                self._same[number] = 0
+
+    def note_touched(self, paths: Collection[bytes]) -> None:
+        """Let nothing hold that is one of these paths or has one in it."""
+        self.holds_all = self.holds_all and not paths
+        for path in (*paths, *(split(path)[0] for path in paths)):
+            if (number := self.file.numbers.get(path)) is not None:
                 self._same[number] = 0
 
     def holds(self, path: bytes) -> bool:
@@ -70,9 +97,8 @@ class Proof:
 
     def _last(self, first: int) -> int:
         """The number of the last directory below another; -1 where they do not follow each other."""
-        if self._ends is None:
-            self._ends = _ends(self.file.paths)
-        return self._ends[first] if self._ends else -1
+        ends = self.file.ends
+        return ends[first] if ends else -1
 
     def children(self, path: bytes) -> list[bytes]:
         """The names of the directories in one, as the cache has them."""
@@ -83,36 +109,20 @@ class Proof:
                 self._children.setdefault(parent, []).append(name)
         return self._children.get(path, [])
 
+    def _forget(self, directories: Patched) -> None:
+        """Let nothing be the same that is not taken from the file."""
+        taken = bytearray(len(self._same))
+        for part in directories.parts.values():
+            first, last = part if isinstance(part, tuple) else (0, -1)
+            if isinstance(part, StoredDirectory) and part.file is directories.file:
+                first = last = part.number
+            taken[first : last + 1] = b"\1" * (last + 1 - first)
+        for number, is_taken in enumerate(taken):
+            self._same[number] &= is_taken
+        self.holds_all = self.holds_all and all(taken)
+
 
 _TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT
-
-
-def _forget(same: bytearray, directories: Patched) -> None:
-    """Let nothing be the same that is not taken from the file."""
-    taken = bytearray(len(same))
-    for part in directories.parts.values():
-        first, last = part if isinstance(part, tuple) else (0, -1)
-        if isinstance(part, StoredDirectory) and part.file is directories.file:
-            first = last = part.number
-        taken[first : last + 1] = b"\1" * (last + 1 - first)
-    for number, is_taken in enumerate(taken):
-        same[number] &= is_taken
-
-
-def _ends(paths: list[bytes]) -> array[int]:
-    """For each directory the number of the last one below it, itself if none is; empty where they are in no order."""
-    ends = array("q", range(len(paths)))
-    open_: list[tuple[int, bytes]] = []
-    for number, path in enumerate(paths):
-        parent = split(path)[0]
-        while open_ and open_[-1][1] != parent:
-            open_.pop()
-        if number and not open_:
-            return array("q")  # one came late: its directory was looked at again
-        open_.append((number, path))
-        for above, _ in open_:
-            ends[above] = number
-    return ends
 
 
 def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
@@ -152,17 +162,15 @@ def _row_paths(file: CacheFile) -> list[bytes]:
 def _looked(paths: list[bytes], root_fd: int) -> list[os.stat_result | None]:
     """The stat of each path, its last component not followed; None where there is none."""
     lstat = os.lstat  # in one thread: two hold each other up
-    try:
-        return [lstat(path or b".", dir_fd=root_fd) for path in paths]
-    except OSError:
-        return [_lstat(path or b".", root_fd) for path in paths]
-
-
-def _lstat(path: bytes, root_fd: int) -> os.stat_result | None:
-    try:
-        return os.lstat(path, dir_fd=root_fd)
-    except OSError:
-        return None
+    found: list[os.stat_result | None] = []
+    take, ahead = found.append, iter(paths)
+    while len(found) < len(paths):
+        try:
+            for path in ahead:
+                take(lstat(path or b".", dir_fd=root_fd))
+        except OSError:
+            take(None)
+    return found
 
 
 def _differing(stats: list[os.stat_result | None], known: Stats) -> set[int]:
@@ -183,8 +191,7 @@ def _differing(stats: list[os.stat_result | None], known: Stats) -> set[int]:
     differing = gone
     for name, column in now.items():
         if column != columns[name]:
-            pairs = zip(column, columns[name], strict=True)
-            differing.update(row for row, (one, other) in enumerate(pairs) if one != other)
+            differing.update(compress(count(), map(ne, column, columns[name])))
     return differing
 
 

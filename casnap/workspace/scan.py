@@ -41,7 +41,8 @@ class Scan(Struct, frozen=True):
     checkpoint records of the ignore rules, ``unsure`` names directories whose rules could not all be read.
     ``remarks`` on them are for a person. ``borders`` are the points of mounts that were looked into.
     ``entries`` counts what was captured. ``signatures`` knows every path that was seen but mount points, which
-    are not touched. ``cache`` may be saved once a checkpoint holds the scan.
+    are not touched. ``cache`` may be saved once a checkpoint holds the scan; ``proof`` says what of the one that it
+    began with was as it was.
     """
 
     root: Directory
@@ -60,6 +61,29 @@ class Scan(Struct, frozen=True):
     files_read: int
     bytes_read: int
     cache: StatCache
+    proof: Proof | None
+
+
+class Trust(Struct, frozen=True):
+    """How far a scan believes its cache: not at all unless ``trusted``, and never at or below paths in ``only``.
+
+    With ``confirm`` (what the cache says may not be in the store) what is believed is looked up, and read again if
+    missing; but for what is as it is in the cache's file, where that is ``vouched`` for by a checkpoint. What an
+    ``earlier`` scan, whose cache this is, proved to be as it was is not looked at again, but for directories that were
+    ``touched`` since, or have something in them that was.
+    """
+
+    trusted: bool = True
+    only: Collection[bytes] = ()
+    confirm: bool = False
+    vouched: bool = False
+    earlier: Scan | None = None
+    touched: Collection[bytes] = ()
+
+    @property
+    def proves(self) -> bool:
+        """Whether stats alone can show that something is as it was, and in the store."""
+        return self.trusted and (self.vouched or not self.confirm)
 
 
 def scan(
@@ -74,10 +98,7 @@ def scan(
     nonces: frozenset[str],
     parameters: ChunkerParameters,
     before_reading: Callable[[ReadingAhead], None],
-    trusted: bool = True,
-    only: Collection[bytes] | None = None,
-    confirm: bool = False,
-    vouched: bool = False,
+    trust: Trust = Trust(),  # noqa: B008 — it is frozen
     source: ObjectSource | None = None,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
@@ -85,10 +106,8 @@ def scan(
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
     What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put
-    then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. Unless ``trusted``, nothing is
-    believed from the cache; paths at and below ``only`` never are. With ``confirm`` (what the cache says may not be in
-    the store) what is believed is looked up, and read again if missing; but for what is as it is in the cache's file,
-    where that is ``vouched`` for by a checkpoint. A ``copier`` takes SQLite databases that are in use.
+    then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. A ``copier`` takes SQLite
+    databases that are in use.
 
     Raises:
         CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
@@ -96,34 +115,36 @@ def scan(
     started = clock.now()
     directories.forget(ROOT)
     mounts = find_mounts(directories, one_file_system=selection.one_file_system)
-    inside, rules = frozenset(mounts.inside), Rules.of(selection)
-    omissions = Omissions(directories.root_path, exclusions, mounts.points, rules, aside, inside)
+    inside = frozenset(mounts.inside)
+    omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside, inside)
     context = _context(omissions, mounts, nonces)
-    proof = _proof(cache, source, directories, mounts, wanted=trusted and (vouched or not confirm))
+    proof = _proof(cache, source, directories, mounts, trust)
     if proof is not None:
-        proof.doubt([*(only or ()), *aside])
+        proof.doubt([*trust.only, *aside])
+        proof.note_touched(trust.touched)
     if cache is not None and proof is not None and _is_as_before(cache, proof, context):
         before_reading(ReadingAhead(0, 0, {}))
-        return _as_before(cache, directories, inside, started, clock.now())
+        return _as_before(cache, proof, directories, inside, started, clock.now())
     from casnap.workspace.survey import Survey  # here, since most scans find nothing to look through
 
     survey = Survey(directories, omissions, mounts, nonces, context, clock, progress)
-    survey.walk(cache, proof, Belief(cache, trusted=trusted, only=only))
-    reuse = trusted and not confirm
-    return survey.read(started, sink, source, parameters, before_reading, copier, reuse=reuse, confirm=confirm)
+    survey.walk(cache, proof, Belief(cache, trusted=trust.trusted, only=trust.only))
+    return survey.read(started, sink, source, parameters, before_reading, copier, trust)
 
 
 def _proof(
-    cache: StatCache | None, source: ObjectSource | None, directories: Directories, mounts: Mounts, *, wanted: bool
+    cache: StatCache | None, source: ObjectSource | None, directories: Directories, mounts: Mounts, trust: Trust
 ) -> Proof | None:
-    """What of a cache that comes from a file still holds; None where it cannot be told, or is not ``wanted``."""
+    """What of a cache that comes from a file still holds; None where it cannot be told, or counts for nothing."""
     known = None if cache is None else cache.directories
     if not isinstance(known, CacheFile | Patched) or source is None:
         return None
     (known.file if isinstance(known, Patched) else known).source = source
-    if not wanted or not KEEP_TIMES.issuperset((mounts.file_system, *mounts.inside.values())):
+    if not trust.proves or not KEEP_TIMES.issuperset((mounts.file_system, *mounts.inside.values())):
         return None
-    return Proof(known, directories.root_fd)
+    before = trust.earlier.proof if trust.earlier is not None else None
+    later = before.later(known) if before is not None else None
+    return later or Proof(known, directories.root_fd)
 
 
 def _context(omissions: Omissions, mounts: Mounts, nonces: frozenset[str]) -> int:
@@ -138,7 +159,9 @@ def _is_as_before(cache: StatCache, proof: Proof, context: int) -> bool:
     return proof.holds_all and cache.whole is not None and cache.whole.context == context
 
 
-def _as_before(cache: StatCache, directories: Directories, borders: frozenset[bytes], started: int, ended: int) -> Scan:
+def _as_before(
+    cache: StatCache, proof: Proof, directories: Directories, borders: frozenset[bytes], started: int, ended: int
+) -> Scan:
     """A scan that found nothing new at all."""
     whole = cache.whole
     assert whole is not None
@@ -159,4 +182,5 @@ def _as_before(cache: StatCache, directories: Directories, borders: frozenset[by
         files_read=0,
         bytes_read=0,
         cache=cache,
+        proof=proof,
     )

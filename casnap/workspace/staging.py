@@ -208,6 +208,11 @@ class Staging:
         """The directories that hold, or held, a staging directory."""
         return frozenset(self._homes)
 
+    @property
+    def touched(self) -> frozenset[bytes]:
+        """What it changed by itself: staging directories that came and went, and directories that it loosened."""
+        return frozenset((*self._homes.values(), *self.loosened))
+
     def remove_homes(self) -> None:
         """Take away the staging directories and what is left in them."""
         for home in self._homes.values():

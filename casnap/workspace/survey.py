@@ -27,7 +27,7 @@ from casnap.workspace.provability import note_unprovable
 from casnap.workspace.reader import Reader
 from casnap.workspace.recording import recorded_rules
 from casnap.workspace.rounds import Rounds
-from casnap.workspace.scan import Scan
+from casnap.workspace.scan import Scan, Trust
 from casnap.workspace.signature import Settling
 from casnap.workspace.walk import Walk
 
@@ -62,6 +62,7 @@ class Survey:
             CasnapError: the root cannot be listed, or no descriptors are left.
         """
         lister = Lister(self._omissions, self._nonces, self._settling, belief, self._context)
+        self._proof = proof
         self._walk = Walk(self._directories, lister, self._progress, cache, proof)
         with _shown(self._progress, "scanning", 0):
             self._walk.run()
@@ -74,9 +75,7 @@ class Survey:
         parameters: ChunkerParameters,
         before_reading: Callable[[ReadingAhead], None],
         copier: Copier | None,
-        *,
-        reuse: bool,
-        confirm: bool,
+        trust: Trust,
     ) -> Scan:
         """Read the files and build the trees; what was found, the scan having ``started`` then.
 
@@ -85,7 +84,7 @@ class Survey:
         """
         walk = self._walk
         looked = {path: directory for path, directory in walk.found.items() if not directory.is_whole}
-        jobs = [*(unconfirmed(looked, sink, source) if confirm else ()), *walk.take_jobs()]
+        jobs = [*(unconfirmed(looked, sink, source) if trust.confirm else ()), *walk.take_jobs()]
         before_reading(ahead := reading_ahead(jobs, walk.found))
         outbox = Outbox(sink)
         reader = Reader(outbox, parameters, self._progress)
@@ -94,7 +93,7 @@ class Survey:
             rounds.run(jobs)
         note_unprovable(walk)
         ended = self._clock.now()
-        root, cache = build_trees(walk, outbox, source, reuse=reuse, written=ended)
+        root, cache = build_trees(walk, outbox, source, reuse=trust.trusted and not trust.confirm, written=ended)
         outbox.flush()
         found = Scan(
             root=root,
@@ -113,6 +112,7 @@ class Survey:
             files_read=rounds.files_read,
             bytes_read=rounds.bytes_read,
             cache=cache,
+            proof=self._proof,
         )
         self._note_whole(found)
         return found

@@ -27,7 +27,7 @@ from casnap.model.tree import AnyEntry, Device, Directory, Fifo, File, Omitted, 
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache
 from casnap.workspace.omissions import Exclusions
-from casnap.workspace.scan import Scan, scan
+from casnap.workspace.scan import Scan, Trust, scan
 
 NOBODY = 65534
 _PR_SET_DUMPABLE = 4
@@ -106,7 +106,8 @@ def take(
     nonces: Iterable[str] = (),
     **options: Any,
 ) -> Scan:
-    """Scan the directory ``root``."""
+    """Scan the directory ``root``; what :class:`Trust` has may be given as it is."""
+    trust = Trust(**{name: options.pop(name) for name in Trust.__struct_fields__ if name in options})
     opened = directories or Directories(os.path.realpath(os.fsencode(root)))
     options.setdefault("source", store)
     try:
@@ -121,6 +122,7 @@ def take(
             nonces=frozenset(nonces),
             parameters=ChunkerParameters(),
             before_reading=before_reading,
+            trust=trust,
             **options,
         )
     finally:

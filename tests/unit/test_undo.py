@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from blake3 import blake3
@@ -51,6 +53,71 @@ def interrupt(manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, revis
     with pytest.raises(SystemExit):
         manager.rollback(revision)
     monkeypatch.undo()
+
+
+def test_a_rollback_looks_once_at_what_has_nothing_to_do_with_it(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"d{number}/{name}" for number in range(20) for name in ("a", "b", "c")]
+    for name in names:
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text(name)
+    manager.create("good")
+    time.sleep(0.05)  # by then a stat proves something
+    manager.create()
+    (workspace / "d7" / "a").write_text("edited")
+    (workspace / "d8" / "new").write_text("new")
+    seen: Counter[str] = Counter()
+
+    def counted(path: bytes | str, *args: Any, _look: Any = os.lstat, **options: Any) -> os.stat_result:
+        seen[os.fsdecode(path)] += 1
+        found: os.stat_result = _look(path, *args, **options)
+        return found
+
+    monkeypatch.setattr(os, "lstat", counted)
+    assert len(manager.rollback("good").changes) == 2
+    untouched = [name for name in names if not name.startswith(("d7/", "d8/"))]
+    assert {seen[name] for name in untouched} == {1}
+    monkeypatch.undo()
+    assert not manager.status().changes
+    assert [(workspace / name).read_text() for name in names] == names
+    assert not (workspace / "d8" / "new").exists()
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "a file": lambda root: (root / "one" / "a").unlink(),
+    "a link": lambda root: (root / "one" / "link").unlink(),
+    "a directory": lambda root: shutil.rmtree(root / "one"),
+    "a file in one that may not be changed": lambda root: ((root / "one" / "a").unlink(), (root / "one").chmod(0o500)),
+    "a name of two": lambda root: (root / "two" / "twin").unlink(),
+    "the last of two names, and a file instead": lambda root: (
+        (root / "two" / "twin").unlink(),
+        (root / "two" / "twin").write_text("a twin"),
+    ),
+    "times": lambda root: os.utime(root / "one", (1, 1)),
+}
+
+
+@pytest.mark.parametrize("gone", EDITS)
+def test_what_a_rollback_brings_back_into_directories_that_had_long_settled_is_seen(
+    workspace: Path, manager: CheckpointManager, gone: str
+) -> None:
+    for name in ("one/a", "one/b", "two/c", "three/twin"):
+        (workspace / name).parent.mkdir(exist_ok=True)
+        (workspace / name).write_text(f"a {name}")
+    (workspace / "one" / "link").symlink_to("a")
+    os.link(workspace / "three" / "twin", workspace / "two" / "twin")
+    manager.create("good")
+    good = snapshot(workspace)
+    EDITS[gone](workspace)
+    for _ in range(2):
+        time.sleep(0.05)  # by then a stat proves something
+        manager.create()
+    report = manager.rollback("good")
+    assert (report.left_alone, report.problems) == ((), ())
+    assert difference(good, snapshot(workspace)) == []
+    assert not manager.status().changes
+    assert manager.create(if_changed=True).name == "good"
 
 
 @pytest.mark.parametrize("after", [0, 1, 3, 5])
