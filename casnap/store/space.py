@@ -11,11 +11,16 @@ from casnap.model.paths import escape
 from casnap.store import media
 from casnap.store.layout import Layout
 
-RESERVE = 4 << 20
-"""Bytes that are put by, to be given back when a full disk leaves no room to free any: a record and its index."""
+RESERVE = 5 << 18
+"""Bytes that a new store puts by, to be given back when a full disk leaves no room to free any: the longest record that
+a file of one chunk makes, its index, and what a line takes.
+"""
 
-_RESERVED_PART = 16
-"""But never more than this part of the disk."""
+MOST_RESERVED = 4 << 20
+"""What a large store puts by: its indexes are longer, and so is a change of its catalog."""
+
+_PART_OF_STORE, _PART_OF_DISK = 32, 16
+"""In between it is this part of the store; and never more than this part of the disk."""
 
 NEEDED = 128 << 10
 """Bytes that must be there for lines, locks and the catalog; with less the reserve is given back."""
@@ -57,14 +62,17 @@ class Space:
         return True
 
     def keep_reserve(self) -> None:
-        """Put the reserve by where it is missing and there is plenty again; whether that worked is no matter."""
-        with contextlib.suppress(CasnapError):
+        """Put the reserve by where it is missing or has become small, and there is plenty; no matter if it fails."""
+        with contextlib.suppress(CasnapError, OSError):
             free, size = self.free()
-            reserve = reserve_size(size)
-            if not self._layout.reserve.exists() and free >= _PLENTY * reserve:
-                make_file(self._layout.reserve, self._owner, reserve)
+            wanted = reserve_size(size, self.used())
+            there = self._layout.reserve.stat().st_size if self._layout.reserve.exists() else 0
+            if there < wanted and free >= _PLENTY * wanted:
+                if there:
+                    remove(self._layout.reserve)
+                make_file(self._layout.reserve, self._owner, wanted)
 
 
-def reserve_size(disk_size: int) -> int:
-    """Bytes that are put by on a disk of ``disk_size`` bytes."""
-    return min(RESERVE, disk_size // _RESERVED_PART)
+def reserve_size(disk: int, store: int = 0) -> int:
+    """Bytes that a store that takes ``store`` bytes of a disk of ``disk`` bytes puts by."""
+    return min(max(RESERVE, store // _PART_OF_STORE), MOST_RESERVED, disk // _PART_OF_DISK)

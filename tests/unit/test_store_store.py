@@ -12,6 +12,7 @@ import pytest
 from casnap.errors import Damage, NoStore, Refused, StorageFailed
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import Verified, WorkspaceRegistered
+from casnap.store.space import Space, reserve_size
 from casnap.store.store import Store
 from support.stores import (
     POLICY,
@@ -274,8 +275,39 @@ def test_a_store_is_for_its_owner_alone_whatever_the_umask(tmp_path: Path) -> No
 def test_a_new_store_has_a_reserve_whose_space_is_taken(tmp_path: Path) -> None:
     make_store(tmp_path / "store")
     reserve = (tmp_path / "store/reserve").stat()
-    assert reserve.st_size == 4 << 20
-    assert reserve.st_blocks * 512 >= 4 << 20
+    assert reserve.st_size == 5 << 18
+    assert reserve.st_blocks * 512 >= 5 << 18
+
+
+@pytest.mark.parametrize(
+    ("disk", "kept", "mebibytes"),
+    [
+        (1 << 40, 0, 1.25),
+        (1 << 40, 32 << 20, 1.25),
+        (1 << 40, 64 << 20, 2),
+        (1 << 40, 1 << 40, 4),
+        (8 << 20, 1 << 40, 0.5),
+    ],
+)
+def test_a_reserve_grows_with_the_store_and_never_takes_much_of_a_disk(disk: int, kept: int, mebibytes: float) -> None:
+    assert reserve_size(disk, kept) == mebibytes * (1 << 20)
+
+
+def test_a_reserve_that_has_become_small_for_its_store_is_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(tmp_path / "store")
+    reserve = store.path / "reserve"
+    monkeypatch.setattr(Space, "used", lambda self: 64 << 20)
+    store.space.keep_reserve()
+    assert (reserve.stat().st_size, reserve.stat().st_blocks * 512 >= 2 << 20) == (2 << 20, True)
+    monkeypatch.setattr(Space, "used", lambda self: 0)
+    store.space.keep_reserve()
+    assert reserve.stat().st_size == 2 << 20
+    monkeypatch.setattr(Space, "used", lambda self: 1 << 40)
+    monkeypatch.setattr(Space, "free", lambda self: (15 << 20, 1 << 40))
+    store.space.keep_reserve()
+    assert reserve.stat().st_size == 2 << 20  # there is not plenty
 
 
 def test_a_directory_with_other_files_does_not_become_a_store(tmp_path: Path) -> None:
