@@ -469,3 +469,22 @@ def test_a_file_of_a_cache_never_holds_code(root: Path) -> None:
     payload = data[len(cache_file.MAGIC) + 8 :]
     size = int.from_bytes(payload[:8], "little")
     assert isinstance(msgspec.msgpack.decode(payload[8 : 8 + size]), list)
+
+
+def test_a_file_of_a_cache_takes_few_bytes_for_each_name(root: Path, tmp_path: Path) -> None:
+    for number in range(2000):
+        (root / "sub" / f"module_{number}.py").write_bytes(b"%d" % number)
+    settle(root)
+    assert saved(tmp_path, take(root).cache).stat().st_size < 2000 * 30
+
+
+@pytest.mark.parametrize("most", [1, 7, 100, 1 << 20])
+def test_a_cache_that_is_longer_than_a_frame_may_be_is_written_in_several(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(cache_file, "MAX_RAW", most)
+    cache = take(root).cache
+    found = load_cache(saved(tmp_path, cache), **NAMES)
+    assert found is not None
+    assert list(found.directories) == list(cache.directories)
+    assert all(found.directories[path].looks.keys() for path in cache.directories)
