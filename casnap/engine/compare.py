@@ -15,6 +15,7 @@ from casnap.model.tree import (
     Device,
     Directory,
     File,
+    Listing,
     OmitReason,
     Omitted,
     Symlink,
@@ -26,22 +27,30 @@ class TreeView:
     """A tree and where its objects are; ``root`` is None for "nothing there".
 
     ``rules`` are the ignore rules that a checkpoint recorded. What has been looked at is remembered: objects
-    never change.
+    never change. ``listings``, by the ids of trees, are at hand already.
     """
 
     def __init__(
-        self, source: ObjectSource, root: Directory | None, links: LinkGroups = (), rules: tuple[str, ...] = ()
+        self,
+        source: ObjectSource,
+        root: Directory | None,
+        links: LinkGroups = (),
+        rules: tuple[str, ...] = (),
+        *,
+        listings: Mapping[bytes, Listing] | None = None,
     ) -> None:
         self.source = source
         self.root = root
         self.links = links
         self.rules = rules
+        self._listings = listings or {}
         self._known: dict[bytes, Mapping[bytes, AnyEntry]] = {}
 
     def entries(self, tree: bytes) -> Mapping[bytes, AnyEntry]:
         """The entries of one directory by name, sorted."""
         if tree not in self._known:
-            self._known[tree] = {entry.name: entry for entry in load_listing(self.source, tree)}
+            listing = self._listings.get(tree) or load_listing(self.source, tree)
+            self._known[tree] = {entry.name: entry for entry in listing}
         return self._known[tree]
 
     def entry(self, path: bytes) -> AnyEntry | None:

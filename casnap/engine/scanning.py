@@ -22,11 +22,11 @@ from casnap.model.objects import ObjectSink, ObjectSource
 from casnap.model.paths import ROOT, split
 from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
-from casnap.model.tree import AnyEntry, Directory, OmitReason
+from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.ahead import ReadingAhead
-from casnap.workspace.cache import StatCache
-from casnap.workspace.cache_file import encode_cache, load_cache
+from casnap.workspace.cache import CachedDirectory, StatCache
+from casnap.workspace.cache_file import CacheFile, Patched, encode_cache, load_cache
 from casnap.workspace.omissions import Exclusions
 from casnap.workspace.scan import Scan, Trust, scan
 from casnap.workspace.signature import Signature
@@ -95,7 +95,17 @@ class LiveScan(Struct, frozen=True):
 
     def view(self, source: ObjectSource) -> TreeView:
         """The tree, its objects being in ``source``."""
-        return TreeView(source, self.found.root, self.found.links, self.found.rules)
+        found = self.found
+        return TreeView(source, found.root, found.links, found.rules, listings=_at_hand(found.cache))
+
+
+def _at_hand(cache: StatCache) -> dict[bytes, Listing]:
+    """The listings that a scan has made itself, by the ids of their trees: they need not be read back."""
+    known = cache.directories
+    if isinstance(known, CacheFile):
+        return {}
+    parts = known.parts if isinstance(known, Patched) else known
+    return {part.entry.tree: part.listing for part in parts.values() if type(part) is CachedDirectory}
 
 
 def _copier(context: Context) -> Copier:
