@@ -107,7 +107,8 @@ def _decompress(decompressor: zstandard.ZstdDecompressor, frame: bytes, raw_size
         # Asked first, because zstandard takes memory for whatever length the frame states.
         if zstandard.frame_content_size(frame) != raw_size:
             raise Damage("cannot decompress: the frame states another length than its record")
-        data = decompressor.decompress(frame, read_across_frames=False, allow_extra_data=False)
+        # By position, since names cost a quarter of what it takes to decompress 4 KB: one frame, and nothing behind it.
+        data = decompressor.decompress(frame, 0, False, False)
     except zstandard.ZstdError as error:
         raise Damage(f"cannot decompress: {error}") from None
     if len(data) != raw_size:

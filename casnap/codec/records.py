@@ -34,6 +34,7 @@ __all__ = [
     "encode_group",
     "encode_record",
     "identify",
+    "open_full",
     "parse_header",
     "split_group",
 ]
@@ -212,6 +213,40 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
     return header
 
 
+def open_full(data: bytes, start: int) -> tuple[ObjectKey, int] | None:
+    """The object in a whole, sound record of one that builds on none, and where the record ends.
+
+    None of whatever else begins at ``start``, or is wrong with it: :func:`parse_header`, :func:`check_payload`,
+    :func:`decode_payload` and :func:`identify` tell what. They are what this asks at once, since nearly all records are
+    of this kind.
+    """
+    first = start + HEADER_SIZE
+    if first > len(data):
+        return None
+    magic, number, encoding, depth, form, size, raw_size, prefix, *where = _FIXED.unpack_from(data, start)
+    kind = _OBJECT_KINDS.get(number)
+    last = first + size
+    end = start + _aligned(last + CHECKSUM_SIZE - start)
+    if magic != MAGIC or kind is None or depth or form or any(where) or raw_size > MAX_RAW or end > len(data):
+        return None
+    payload = data[first:last]
+    if checksum(data[start : start + _FIXED.size]) != data[start + _FIXED.size : first]:
+        return None
+    if checksum(payload) + bytes(end - last - CHECKSUM_SIZE) != data[last:end]:
+        return None
+    if encoding == Encoding.ZSTD and 0 < size < raw_size:
+        try:
+            raw = decompress(payload, raw_size)
+        except Damage:
+            return None
+    elif encoding == Encoding.RAW and size == raw_size:
+        raw = payload
+    else:
+        return None
+    id = object_id(kind, raw)
+    return (ObjectKey(kind, id), end) if id[:PREFIX_SIZE] == prefix else None
+
+
 def check_payload(header: RecordHeader, data: bytes | memoryview) -> bytes:
     """The payload of the record that ``data`` begins with.
 
@@ -282,11 +317,11 @@ def split_group(raw: bytes) -> tuple[tuple[ObjectKey, bytes], ...]:
     if not 0 < count <= MAX_GROUP or position > len(raw):
         raise Damage("cannot read group: its table is cut short")
     rows = list(_GROUP_ROW.iter_unpack(raw[_GROUP_HEAD.size : position]))
-    if position + sum(size for _, size in rows) != len(raw) or not {kind for kind, _ in rows} <= _OBJECT_NUMBERS:
+    if position + sum(size for _, size in rows) != len(raw) or not {kind for kind, _ in rows} <= _OBJECT_KINDS.keys():
         raise Damage("cannot read group: its table does not fit its bytes")
     objects = []
     for number, size in rows:
-        data, kind = raw[position : position + size], ObjectKind(number)
+        data, kind = raw[position : position + size], _OBJECT_KINDS[number]
         objects.append((ObjectKey(kind, object_id(kind, data)), data))
         position += size
     return tuple(objects)
@@ -294,7 +329,7 @@ def split_group(raw: bytes) -> tuple[tuple[ObjectKey, bytes], ...]:
 
 _KINDS = {int(kind): kind for kind in RecordKind}
 _ENCODINGS = {int(encoding): encoding for encoding in Encoding}
-_OBJECT_NUMBERS = frozenset(int(kind) for kind in ObjectKind)
+_OBJECT_KINDS = {int(kind): kind for kind in ObjectKind}
 _ZERO_PREFIX = bytes(PREFIX_SIZE)
 
 

@@ -16,6 +16,10 @@ from casnap.store.tables import Table
 if TYPE_CHECKING:
     from casnap.store.inspection import Inspection
 
+_PLACES = "SELECT kind, places.id, packs.id, offset, slot FROM places JOIN packs ON packs.number = places.pack"
+
+_BY_OBJECT = "SELECT kind, id, pack, offset, slot FROM places ORDER BY kind, id"
+
 
 class Opened(NamedTuple):
     """The catalogs of a store, each as of one instant, and those that are damaged, by name and with the cause."""
@@ -114,11 +118,13 @@ def _stored(catalog: Catalog, schema: Schema[Any, Any]) -> Iterator[Any]:
 
 def _places_differ(found: Inspection, catalog: Catalog, doubtful: frozenset[str]) -> str | None:
     upto = catalog.mark.seq
+    packs = dict(catalog.fetch("SELECT number, id FROM packs"))
+    if found.places.are(catalog.iterate(_BY_OBJECT), packs, upto):
+        return None
     expected = sum(1 for _ in found.places.rows(upto))
     voided = _cut_since(found, upto)
     seen = strange = 0
-    query = "SELECT kind, places.id, packs.id, offset, slot FROM places JOIN packs ON packs.number = places.pack"
-    for kind, id, pack, offset, slot in catalog.fetch(query):
+    for kind, id, pack, offset, slot in catalog.iterate(_PLACES):
         if found.places.knows(ObjectKey(ObjectKind(kind), id), Place(pack, offset, slot, 0)):
             seen += 1
         elif pack not in doubtful and offset < voided.get(pack, offset + 1):

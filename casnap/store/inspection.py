@@ -21,7 +21,7 @@ from casnap.store.catalog_audit import audit_catalogs, open_catalogs
 from casnap.store.format import Format, decode_format
 from casnap.store.layout import Layout
 from casnap.store.log_lines import LogAccount
-from casnap.store.objects import ObjectReader
+from casnap.store.objects import LongestIndex, ObjectReader
 from casnap.store.packs import PackFiles
 from casnap.store.place_table import PlaceTable
 from casnap.store.rows import CheckpointRow, Mark, PackRow, Place, WorkspaceRow
@@ -54,7 +54,7 @@ class Inspection:
             raise NoStore(f"cannot open store {path}: there is none", hint="name the store with --store")
         self.files = PackFiles(self.layout)
         self.places = PlaceTable()
-        self.reader = ObjectReader(self.files, self._find)
+        self.reader = ObjectReader(self.files, self._find, LongestIndex())
         self.ranges: dict[str, list[tuple[int, PackRange]]] = {}
         self._tables = Tables(None, lambda written: ())
         self._fold()
@@ -149,7 +149,7 @@ class Inspection:
 
     def another_reader(self) -> ObjectReader:
         """A reader of the same store for another thread; its files are the caller's to close."""
-        return ObjectReader(PackFiles(self.layout), self._find)
+        return ObjectReader(PackFiles(self.layout), self._find, self.reader.decode_index_of)
 
     def size_of(self, pack: str) -> int:
         """Bytes of a pack's file.

@@ -18,6 +18,9 @@ from casnap.store.rows import Place
 FindPlaces = Callable[[ObjectKey], Sequence[Place]]
 """Where an object lies, newest first."""
 
+DecodeIndex = Callable[[Record], tuple[IndexEntry, ...]]
+"""From an index record or seal to its entries, or Damage."""
+
 
 class Base(NamedTuple):
     """What a delta builds on: where it lies, its name, its bytes."""
@@ -57,10 +60,33 @@ class _Recent:
         self._size += len(raw)
 
 
+class LongestIndex:
+    """Decodes index records and keeps what the longest has: who looks through a store needs each several times."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[Record, tuple[IndexEntry, ...]] | None = None
+
+    def __call__(self, record: Record) -> tuple[IndexEntry, ...]:
+        """What :func:`decode_indexed` makes of it.
+
+        Raises:
+            Damage: it is neither an index record nor a seal.
+        """
+        kept = self._kept
+        if kept is not None and (kept[0].payload, kept[0].header) == (record.payload, record.header):
+            return kept[1]
+        entries = decode_indexed(record)
+        if kept is None or len(kept[0].payload) < len(record.payload):
+            self._kept = (record, entries)
+        return entries
+
+
 class ObjectReader:
     """Reads objects out of packs."""
 
-    def __init__(self, files: PackFiles, find_places: FindPlaces) -> None:
+    def __init__(self, files: PackFiles, find_places: FindPlaces, decode_index_of: DecodeIndex | None = None) -> None:
+        """``decode_index_of`` is :func:`decode_indexed`, or what remembers what that made of a record."""
+        self.decode_index_of = decode_index_of or decode_indexed
         self.files = files
         self._find_places = find_places
         self._recent = _Recent()
@@ -90,13 +116,14 @@ class ObjectReader:
             Damage: none is good.
             TooNew: none is good, and one is of a newer format.
         """
-        cause: Damage | TooNew = Damage(f"cannot read {key}: the store does not have it")
+        cause: Damage | TooNew | None = None
         for place in places:
             try:
                 return self.load(key, place)
             except (Damage, TooNew) as error:
                 if not isinstance(cause, TooNew):
                     cause = error
+        cause = cause or Damage(f"cannot read {key}: the store does not have it")
         told = cause.message if str(key) in cause.message else f"cannot read {key}: {cause.message}"
         raise type(cause)(told, hint=cause.hint, details={**cause.details, "object": str(key)}) from cause
 
@@ -173,7 +200,7 @@ class ObjectReader:
         """
         try:
             record = self.files.record(written.pack, written.index)
-            entries = decode_indexed(record)
+            entries = self.decode_index_of(record)
             if not entries or (written.start <= entries[0].offset and entries[-1].offset < written.index):  # sorted
                 return entries
         except Damage:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import threading
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from casnap.codec.packs import IndexEntry
@@ -57,12 +56,22 @@ def survey(found: Inspection, progress: Progress, *, read_data: bool) -> PackSur
 
     progress.begin("checking", sum(min(sizes[row.id], row.length) for row in rows))
     try:
-        with ThreadPoolExecutor(THREADS if read_data else 1) as threads:
-            for account in threads.map(walk, rows):
-                result.accounts[account.pack] = account
+        for account in _each(walk, rows, threads=THREADS if read_data else 1):
+            result.accounts[account.pack] = account
     finally:
         progress.end()
     return result
+
+
+def _each(walk: Callable[[PackRow], PackAccount], rows: Sequence[PackRow], *, threads: int) -> Iterator[PackAccount]:
+    """Walk through every pack, in threads where that serves anything."""
+    if min(threads, len(rows)) < 2:
+        yield from map(walk, rows)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(threads) as pool:
+        yield from pool.map(walk, rows)
 
 
 def _sizes(found: Inspection, result: PackSurvey) -> dict[str, int]:
@@ -109,9 +118,7 @@ def _walk(
 def _entries(found: Inspection, pack: str, committed: ReadRange) -> Iterator[IndexEntry]:
     """What the index records of a pack say, but for what was cut off since."""
     for seq, written in found.ranges.get(pack, ()):
-        for entry in committed(written):
-            if found.places.is_left(Place(pack, entry.offset, entry.slot, seq)):
-                yield entry
+        yield from found.places.left(seq, pack, tuple(committed(written)))
 
 
 class Soundness:
@@ -135,8 +142,9 @@ class Soundness:
 
     def has(self, key: ObjectKey) -> bool:
         """Whether one place of the object is good, and what it builds on too."""
-        places = self._found.places.places(key)
-        return bool(places) and (self._all_good or any(self._is_good(place, MAX_DEPTH + 1) for place in places))
+        if self._all_good:
+            return self._found.places.holds(key)
+        return any(self._is_good(place, MAX_DEPTH + 1) for place in self._found.places.places(key))
 
     def _is_good(self, place: Place, below: int) -> bool:
         if place.pack not in self._whole or (place.pack, place.offset) in self._bad:

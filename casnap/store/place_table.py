@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 from array import array
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, islice
 
 from casnap.codec.packs import IndexEntry
 from casnap.codec.records import ALIGNMENT
@@ -14,10 +14,18 @@ from casnap.model.operation import PackCut
 from casnap.store.rows import Place
 
 _ROW = struct.Struct(f">B{ID_SIZE}sIIHQ")
+_PLACE = struct.Struct(f">B{ID_SIZE}sIIH")
+_SEQ = struct.Struct(">Q")
+_MAX_SEQ = (1 << 64) - 1
 _KEY = 1 + ID_SIZE
 
-_BUCKETS = (max(ObjectKind) + 1) << 16
-"""Where the rows begin whose keys have the same kind and the same first two bytes of the id is known beforehand."""
+_AT_ONCE = 4096
+
+_ROWS_PER_BUCKET = 4
+"""Where the rows begin whose keys have the same kind and the same first bits of the id is known beforehand."""
+
+_MOST_BITS = 16
+_KINDS = tuple(bytes((number,)) for number in range(max(ObjectKind) + 1))
 
 
 class PlaceTable:
@@ -28,7 +36,8 @@ class PlaceTable:
         self._packs: list[str] = []
         self._numbers: dict[str, int] = {}
         self._cuts: dict[str, list[tuple[int, int]]] = {}
-        self._starts = array("L", bytes((_BUCKETS + 1) * array("L").itemsize))
+        self._shift = _MOST_BITS
+        self._starts = array("L", (0 for _ in range(len(_KINDS) + 1)))
 
     def __len__(self) -> int:
         return len(self._data) // _ROW.size
@@ -38,8 +47,9 @@ class PlaceTable:
         number = self._numbers.setdefault(pack, len(self._packs))
         if number == len(self._packs):
             self._packs.append(pack)
-        for kind, id, offset, slot in entries:
-            self._data += _ROW.pack(kind, id, number, offset // ALIGNMENT, slot + 1, seq)
+        row = _ROW.pack
+        rows = [row(kind, id, number, at // ALIGNMENT, slot + 1, seq) for kind, id, at, slot in entries]
+        self._data += b"".join(rows)
 
     def cut(self, seq: int, cuts: Iterable[PackCut]) -> None:
         """By the line ``seq`` nothing is left of these packs from a length on."""
@@ -49,28 +59,39 @@ class PlaceTable:
     def settle(self) -> None:
         """Sort what was added; only then can anything be asked."""
         size = _ROW.size
-        rows = sorted(bytes(self._data[start : start + size]) for start in range(0, len(self._data), size))
-        counts = [0] * _BUCKETS
+        data = bytes(self._data)
+        rows = sorted([data[start : start + size] for start in range(0, len(data), size)])
+        bits = min((len(rows) // _ROWS_PER_BUCKET).bit_length(), _MOST_BITS)
+        self._shift = _MOST_BITS - bits
+        counts = [0] * (len(_KINDS) << bits)
         for row in rows:
-            counts[_bucket(row)] += 1
+            counts[int.from_bytes(row[:3], "big") >> self._shift] += 1
         self._starts = array("L", accumulate(counts, initial=0))
         self._data = bytearray().join(rows)
 
     def row_of(self, key: ObjectKey) -> int:
         """The number of the first row of an object, -1 where there is none."""
-        wanted = _key(key)
-        size, bucket = _ROW.size, _bucket(wanted)
-        first, end = self._starts[bucket] * size, self._starts[bucket + 1] * size
-        found = self._data.find(wanted, first, end)
+        wanted = _KINDS[key.kind] + key.id
+        size, bucket = _ROW.size, int.from_bytes(wanted[:3], "big") >> self._shift
+        end = self._starts[bucket + 1] * size
+        found = self._data.find(wanted, self._starts[bucket] * size, end)
         while found >= 0 and found % size:  # what looks like it lies across two rows
             found = self._data.find(wanted, found + 1, end)
         return found // size if found >= 0 else -1
 
+    def holds(self, key: ObjectKey) -> bool:
+        """Whether an object has a place that is left."""
+        return bool(self.places(key)) if self._cuts else self.row_of(key) >= 0
+
     def places(self, key: ObjectKey) -> list[Place]:
         """Where an object lies: newest line first, and last written first within one."""
-        row = self.row_of(key)
+        row, wanted = self.row_of(key), _key(key)
+        if row < 0:
+            return []
+        if self._key_at(row + 1) != wanted and not self._cuts:
+            return [self._place_at(row)]
         found: dict[tuple[str, int, int], Place] = {}
-        while 0 <= row < len(self) and self._key_at(row) == _key(key):
+        while self._key_at(row) == wanted:
             place = self._place_at(row)
             if self.is_left(place):  # of several lines that told of a place, it belongs to the first
                 found.setdefault(place[:3], place)
@@ -88,19 +109,64 @@ class PlaceTable:
 
     def rows(self, upto: int | None = None) -> Iterator[tuple[ObjectKey, Place]]:
         """Every place that is left, once, sorted by object; as of the line ``upto`` where that is given."""
-        last = None
-        for row in range(len(self)):
-            key, place = self._key_at(row), self._place_at(row)
-            if (key, place[:3]) != last and (upto is None or place.seq <= upto) and self.is_left(place, upto):
-                last = (key, place[:3])
-                yield ObjectKey(ObjectKind(key[0]), key[1:]), place
+        for row in self._left_rows(upto):
+            key = self._key_at(row)
+            yield ObjectKey(ObjectKind(key[0]), key[1:]), self._place_at(row)
+
+    def are(self, places: Iterable[tuple[int, bytes, int, int, int]], packs: Mapping[int, str], upto: int) -> bool:
+        """Whether these are the places that :meth:`rows` has as of a line, each once.
+
+        They come as kind, id, one of the numbers in ``packs``, offset and slot; sorted by object, so that few wait for
+        their like.
+        """
+        size, data = _PLACE.size, self._data
+        numbers = {number: self._numbers[pack] for number, pack in packs.items() if pack in self._numbers}
+        ours, theirs = self._left_rows(upto), iter(places)
+        unmet: set[bytes] = set()
+        try:
+            while some := list(islice(theirs, _AT_ONCE)):
+                if any(len(id) != ID_SIZE or offset % ALIGNMENT for _, id, _, offset, _ in some):
+                    return False
+                known = [data[row * _ROW.size : row * _ROW.size + size] for row in islice(ours, len(some))]
+                if len(known) < len(some):
+                    return False
+                unmet ^= {
+                    _PLACE.pack(kind, id, numbers[pack], offset // ALIGNMENT, slot + 1)
+                    for kind, id, pack, offset, slot in some
+                }
+                unmet ^= set(map(bytes, known))
+        except (KeyError, struct.error):
+            return False
+        return not unmet and next(ours, None) is None
 
     def is_left(self, place: Place, upto: int | None = None) -> bool:
         """Whether a place has not been cut off by a line after its own; of lines up to ``upto`` where that is given."""
         cuts = self._cuts.get(place.pack, ())
-        return not any(
+        return not cuts or not any(
             place.seq < seq and place.offset >= length for seq, length in cuts if upto is None or seq <= upto
         )
+
+    def left(self, seq: int, pack: str, entries: Sequence[IndexEntry]) -> Sequence[IndexEntry]:
+        """Those of the objects that the line ``seq`` told of in a pack that have not been cut off since."""
+        if pack not in self._cuts:
+            return entries
+        return [entry for entry in entries if self.is_left(Place(pack, entry.offset, entry.slot, seq))]
+
+    def _left_rows(self, upto: int | None) -> Iterator[int]:
+        """The row of every place that is left, one for each."""
+        size, data = _ROW.size, self._data
+        last = bytearray()
+        newest = _SEQ.pack(_MAX_SEQ if upto is None else upto)
+        for row in range(len(self)):
+            place = data[row * size : row * size + _PLACE.size]
+            if place == last:
+                continue
+            if self._cuts or data[row * size + _PLACE.size : (row + 1) * size] > newest:
+                known = self._place_at(row)
+                if (upto is not None and known.seq > upto) or not self.is_left(known, upto):
+                    continue
+            last = place
+            yield row
 
     def _key_at(self, row: int) -> bytes:
         start = row * _ROW.size
@@ -111,9 +177,5 @@ class PlaceTable:
         return Place(self._packs[number], offset * ALIGNMENT, slot - 1, seq)
 
 
-def _bucket(row: bytes) -> int:
-    return int.from_bytes(row[:3], "big")
-
-
 def _key(key: ObjectKey) -> bytes:
-    return bytes((key.kind,)) + key.id
+    return _KINDS[key.kind] + key.id

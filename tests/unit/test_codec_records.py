@@ -12,15 +12,18 @@ from casnap.codec.records import (
     MAX_DEPTH,
     MAX_GROUP,
     MAX_GROUP_RAW,
+    MAX_HEADER_SIZE,
     MAX_RAW,
     Encoding,
     RecordHeader,
     RecordKind,
     check_payload,
     decode_payload,
+    encode_full,
     encode_group,
     encode_record,
     identify,
+    open_full,
     parse_header,
     split_group,
 )
@@ -48,6 +51,70 @@ def test_the_bytes_of_a_record_never_change() -> None:
 
 def test_a_header_of_this_library_is_the_one_that_the_format_says() -> None:
     assert RECORD[:40] == header_bytes(prefix=HELLO[:8])
+
+
+FULL = [
+    RECORD,
+    encode_full(ObjectKind.CHUNK, content_id(b"ab" * 99), *compress(b"ab" * 99, 1), 198),
+    encode_full(ObjectKind.TREE, object_id(ObjectKind.TREE, b"x" * 64), *compress(b"x" * 64, 1), 64),
+    encode_full(ObjectKind.CHUNK, content_id(b""), Encoding.RAW, b"", 0),
+]
+
+
+def _strictly(data: bytes) -> tuple[ObjectKey, int] | None:
+    """What the object is and where its record ends, told step by step."""
+    try:
+        header = parse_header(data[:MAX_HEADER_SIZE])
+        raw = decode_payload(header, check_payload(header, data), None)
+        return identify(header, raw), header.size
+    except (Damage, TooNew):
+        return None
+
+
+@pytest.mark.parametrize("record", FULL)
+def test_a_full_record_opened_at_once_is_what_it_is_step_by_step(record: bytes) -> None:
+    found = _strictly(record)
+    assert found is not None
+    assert open_full(record, 0) == found
+    assert open_full(b"before  " + record + RECORD, 8) == (found[0], found[1] + 8)
+
+
+@pytest.mark.parametrize("record", FULL)
+def test_a_full_record_is_not_opened_at_once_whatever_byte_of_it_is_another(record: bytes) -> None:
+    for at in range(len(record)):
+        for bit in (1, 2, 128):
+            changed = record[:at] + bytes((record[at] ^ bit,)) + record[at + 1 :]
+            assert _strictly(changed) is None
+            assert open_full(changed, 0) is None, at
+    for end in range(len(record)):
+        assert open_full(record[:end], 0) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"prefix": bytes(8)},
+        {"raw_size": 6},
+        {"encoding": 2},
+        {"encoding": 9},
+        {"kind": 9},
+        {"kind": 6, "prefix": bytes(8)},
+        {"depth": 1},
+        {"form": 4},
+        {"distance": 8},
+        {"form": 1, "encoding": 3, "depth": 1, "distance": 8, "raw_size": 20},
+    ],
+)
+def test_a_record_that_is_not_one_of_a_full_object_is_not_opened_at_once(fields: dict[str, Any]) -> None:
+    header = header_bytes(**{"prefix": HELLO[:8], **fields})
+    assert open_full(header + RECORD[40:], 0) is None
+
+
+def test_what_follows_the_frame_of_a_full_record_is_not_taken_for_a_part_of_it() -> None:
+    encoding, frame = compress(b"ab" * 99, 1)
+    record = encode_full(ObjectKind.CHUNK, content_id(b"ab" * 99), encoding, frame + b"x", 198)
+    assert _strictly(record) is None
+    assert open_full(record, 0) is None
 
 
 def test_a_header_says_where_the_payload_and_the_next_record_begin() -> None:

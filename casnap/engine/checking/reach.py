@@ -7,7 +7,6 @@ gone through again, by paths, and then only those that lead there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import IntEnum
 from typing import Any
 
 from casnap.codec.chunk_lists import ListLeaf, decode_chunk_list, load_chunk_list
@@ -18,14 +17,8 @@ from casnap.model.tree import Directory, File, Listing
 from casnap.store.inspection import Inspection
 from casnap.store.pack_survey import Soundness
 
-
-class _Seen(IntEnum):
-    """What is known of an object: nothing, that all below it is there, or that something is not."""
-
-    UNKNOWN = 0
-    WHOLE = 1
-    HURT = 2
-
+_UNKNOWN, _WHOLE, _HURT = range(3)
+"""What is known of an object: nothing, that all below it is there, or that something is not."""
 
 Child = tuple[bytes, ObjectKey, int]
 """The name under which an object is found (empty for its parent's own), its key, and a file's size in bytes."""
@@ -63,17 +56,17 @@ class Reach:
                     yield child, at
 
     def _follow(self, top: ObjectKey) -> bool:
-        if (known := self._known(top)) is not _Seen.UNKNOWN:
-            return known is _Seen.WHOLE
+        if (known := self._known(top)) != _UNKNOWN:
+            return known == _WHOLE
         stack = [self._open(top, 0)]
         while True:
             key, children, whole = stack[-1]
             for child, size in children:
                 known = self._known(child)
-                if known is _Seen.UNKNOWN:
+                if known == _UNKNOWN:
                     stack.append(self._open(child, size))
                     break
-                whole = whole and known is _Seen.WHOLE
+                whole = whole and known == _WHOLE
                 stack[-1] = (key, children, whole)
             else:
                 self._settle(key, whole=whole)
@@ -84,24 +77,33 @@ class Reach:
                 stack[-1] = (above, rest, so_far and whole)
 
     def _open(self, key: ObjectKey, size: int) -> tuple[ObjectKey, Iterator[tuple[ObjectKey, int]], bool]:
+        """Chunks are looked at here; what has children of its own is left for later."""
         children, broken = self._children(key, size)
-        return key, ((child, length) for _, child, length in children), not broken
+        whole = not broken
+        inner = []
+        for _, child, length in children:
+            if child.kind is not ObjectKind.CHUNK:
+                inner.append((child, length))
+            elif self._known(child) != _WHOLE:
+                whole = False
+        return key, iter(inner), whole
 
-    def _known(self, key: ObjectKey) -> _Seen:
+    def _known(self, key: ObjectKey) -> int:
         row = self._found.places.row_of(key)
         if row < 0:
             self.lost.setdefault(key, "the store does not have it")
-            return _Seen.HURT
-        if key.kind is ObjectKind.CHUNK and not self._seen[row]:
+            return _HURT
+        known = self._seen[row]
+        if known == _UNKNOWN and key.kind is ObjectKind.CHUNK:
             whole = self._soundness.has(key)
-            self._seen[row] = _Seen.WHOLE if whole else _Seen.HURT
+            known = self._seen[row] = _WHOLE if whole else _HURT
             if not whole:
                 self.lost.setdefault(key, "no record of it is good")
-        return _Seen(self._seen[row])
+        return known
 
     def _settle(self, key: ObjectKey, *, whole: bool) -> None:
         row = self._found.places.row_of(key)
-        self._seen[row] = _Seen.WHOLE if whole else _Seen.HURT
+        self._seen[row] = _WHOLE if whole else _HURT
         if not whole:
             self._hurt.add(key)
 
