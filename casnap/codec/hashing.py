@@ -60,7 +60,7 @@ def checksum(data: bytes | memoryview, *more: bytes | memoryview) -> bytes:
     hasher = blake3(data)
     for piece in more:
         hasher.update(piece)
-    return hasher.digest(length=CHECKSUM_SIZE)
+    return hasher.digest(CHECKSUM_SIZE)
 
 
 def digest(listing: Listing) -> bytes:

@@ -22,7 +22,6 @@ from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
 from casnap.model.objects import ObjectSource
 from casnap.model.operation import AnyOperation, CheckpointMade
-from casnap.model.paths import split
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
 from casnap.model.revision import normalise_name
 from casnap.model.tree import NANOSECONDS
@@ -320,7 +319,7 @@ def _notes(row: WorkspaceRow, since: Since) -> tuple[str, ...]:
 
 def _first_look(context: Context, row: WorkspaceRow, live: LiveScan) -> FirstLook:
     selection = context.policy_in(row).selection
-    sensitive = [path for path in live.signatures if selection.is_sensitive(split(path)[1])]
+    sensitive = [path for path in live.signatures if selection.is_sensitive(path.rpartition(b"/")[2])]
     secrets = sum(stat.S_ISREG(live.signatures[path].mode) for path in sensitive)
     return FirstLook(tuple(live.ahead.largest_directories(LARGEST)), secrets)
 

@@ -7,7 +7,6 @@ import contextlib
 from msgspec.structs import replace
 
 from casnap.engine.checking.check import check, record
-from casnap.engine.checking.repair import repair
 from casnap.engine.context import by_of
 from casnap.errors import CasnapError
 from casnap.model.check import CheckReport, Fault
@@ -16,7 +15,6 @@ from casnap.settings.environment import SystemClock
 from casnap.settings.layers import Settings
 from casnap.settings.resolution import open_context
 from casnap.store.inspection import Inspection
-from casnap.store.mending import Mender
 
 _KEEP_FROM_OPENING = {Fault.FORMAT, Fault.LOG, Fault.CATALOG}
 """What opening the store would change, or founder on."""
@@ -44,6 +42,8 @@ def check_store(settings: Settings, progress: Progress, *, read_data: bool, repa
 
 def _repair(settings: Settings, progress: Progress) -> CheckReport:
     """Mend the store so far that it can be opened, and then what is in it."""
+    from casnap.store.mending import Mender  # here, since most checks mend nothing
+
     origin = settings.origin
     mender = Mender(
         settings.store,
@@ -62,6 +62,8 @@ def _repair(settings: Settings, progress: Progress) -> CheckReport:
 
 
 def _repair_objects(settings: Settings, progress: Progress) -> CheckReport:
+    from casnap.engine.checking.repair import repair
+
     context = open_context(settings, progress=progress)
     with contextlib.closing(context.store):
         report = repair(context, lambda: _inspect(settings))

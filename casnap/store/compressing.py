@@ -61,7 +61,9 @@ class Compressing:
         return batch.result()
 
     def rest(self) -> Iterator[Compressed]:
-        """All that was taken, in order; what is no whole batch is compressed here."""
+        """All that was taken, in order; what is no whole batch, or what nobody has begun, is compressed here."""
+        for flying in reversed(self._flying):  # the last first: the thread goes on from the other end
+            flying.run()
         while self._flying:
             yield from self.ready()
         batch, self._batch, self._bytes = self._batch, [], 0
@@ -98,11 +100,15 @@ class _Batch:
         self._objects = objects
         self._level = level
         self._threads = threads
+        self._begun = threading.Lock()
         self._done = threading.Event()
         self._compressed: list[tuple[Encoding, bytes]] = []
         self._error: BaseException | None = None
 
     def run(self) -> None:
+        """Compress them, unless that was begun before."""
+        if not self._begun.acquire(blocking=False):
+            return
         try:
             datas = [data for _, data, _ in self._objects]
             self._compressed = compress_all(datas, self._level, self._threads)

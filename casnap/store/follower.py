@@ -244,7 +244,7 @@ class Follower:
         False where a pack cannot be read now: a catalog must not claim to know what was not seen, so it lags.
         """
         tables = self.tables
-        tables.index.load()
+        places = tables.index.rows_to_store()
         if tables.index.unreadable:
             return False
         changed = {table.schema: _values(table) for table in (tables.workspaces, tables.checkpoints)}
@@ -255,11 +255,8 @@ class Follower:
             for schema, rows in changed.items():
                 writer.put(schema.table, schema.columns, rows)
             numbers = writer.put_packs(packs)
-            writer.put_places(
-                (*key, numbers[place.pack], place.offset, place.slot, place.seq)
-                for key, places in sorted(tables.index.added.items())
-                for place in places
-            )
+            rows = [(kind, id, numbers[pack], offset, slot, seq) for kind, id, pack, offset, slot, seq in places]
+            writer.put_places(sorted(rows))  # as the catalog sorts them: each goes behind the one before
         return True
 
 

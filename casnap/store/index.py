@@ -101,15 +101,44 @@ class Index:
         finally:
             self._loading = False
 
+    def rows_to_store(self) -> list[tuple[int, bytes, str, int, int, int]]:
+        """Kind, id, pack, offset, slot and seq of all that the catalog does not have, in types that SQLite knows.
+
+        What one commit wrote, and nobody has asked for, goes from its index record straight into rows. What cannot be
+        read is in ``unreadable`` afterwards.
+        """
+        fresh: list[tuple[int, bytes, str, int, int, int]] = []
+        if len(self._waiting) == 1 and not self._cuts and not self._loading:
+            fresh = self._rows_of(*self._waiting[0])
+        else:
+            self.load()
+        return fresh + [(int(kind), id, *place) for (kind, id), places in self.added.items() for place in places]
+
+    def _rows_of(self, seq: int, written: PackRange) -> list[tuple[int, bytes, str, int, int, int]]:
+        self._loading = True
+        try:
+            entries = self._read_range(written)
+            return [(int(kind), id, written.pack, offset, slot, seq) for kind, id, offset, slot in entries]
+        except Damage:
+            self.unreadable.append((seq, written))
+            self._waiting.clear()
+            return []
+        finally:
+            self._loading = False
+
     def _add(self, entry: IndexEntry, pack: str, seq: int) -> None:
         kind, id, offset, slot = entry
-        if not self._is_left(seq, pack, offset):
+        if self._cuts and not self._is_left(seq, pack, offset):
             return
-        place = Place(pack, offset, slot, seq)
-        places = self.added.setdefault(ObjectKey(kind, id), [])
-        if not places or all(place[:3] != known[:3] for known in places):
+        place, key = Place(pack, offset, slot, seq), ObjectKey(kind, id)
+        places = self.added.get(key)
+        if places is None:
+            self.added[key] = [place]
+        elif any(place[:3] == known[:3] for known in places):
+            return
+        else:
             places.append(place)
-            self._rows += 1
+        self._rows += 1
 
     def places(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, list[Place]]:
         """All places of those of ``keys`` that are there: newest line first, and last written first within one."""

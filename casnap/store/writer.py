@@ -91,8 +91,13 @@ class PackWriter:
         Raises:
             StorageFailed: the disk refused; of what was not yet forced out, nothing is to be trusted.
         """
-        offset = self.begin(store_id)
-        self._take(record, [IndexEntry(key.kind, key.id, offset)])
+        if not self._in_session:
+            self._begin(store_id)
+        offset = self.file.size + len(self._buffer)
+        self._add(record)
+        self.entries.append(IndexEntry(key.kind, key.id, offset))
+        self._objects += 1
+        self._index = None
         return offset
 
     def append_slots(self, objects: Iterable[tuple[ObjectKey, int]], record: bytes, store_id: str) -> int:
@@ -102,7 +107,11 @@ class PackWriter:
             StorageFailed: as for :meth:`append`.
         """
         offset = self.begin(store_id)
-        self._take(record, [IndexEntry(key.kind, key.id, offset, slot) for key, slot in objects])
+        self._add(record)
+        entries = [IndexEntry(key.kind, key.id, offset, slot) for key, slot in objects]
+        self.entries += entries
+        self._objects += len(entries)
+        self._index = None
         return offset
 
     def flush(self) -> None:
@@ -167,12 +176,6 @@ class PackWriter:
             self.file.cut(max(self.start, self._own))
         except CasnapError:
             return
-
-    def _take(self, record: bytes, entries: list[IndexEntry]) -> None:
-        self._add(record)
-        self.entries += entries
-        self._objects += len(entries)
-        self._index = None
 
     def _sync(self) -> None:
         try:

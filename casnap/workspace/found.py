@@ -314,7 +314,8 @@ class ReadJob(Struct):
     @property
     def replaced(self) -> ObjectKey | None:
         """The chunk that the file of this name was in the cache, if it was one."""
-        before = self.directory.known.before(self.name)
+        known = self.directory.known
+        before = None if known.cached is None else known.before(self.name)
         if not isinstance(before, File) or before.chunk_list:
             return None
         return ObjectKey(ObjectKind.CHUNK, before.content)

@@ -130,10 +130,11 @@ class Rounds:
         if not stat.S_ISREG(status.st_mode):
             self._walk.look_again(job.path)
             return True
-        if not job.signature.matches(status):
+        signature = job.signature
+        if not signature.matches(status):
             self._note_moved(job)
-            job.seen(signature_of(status))
-        if not self._may_be_read(job):
+            job.seen(signature := signature_of(status))
+        if not (job.settled or self._may_be_read(job)):
             return False
         try:
             xattrs = read_xattrs(fd)
@@ -150,12 +151,13 @@ class Rounds:
         if is_database_size(content.size):
             self._databases.notice(job.path, fd)
         after = os.fstat(fd)
-        steady = job.settled and content.whole and job.signature.matches(after)
+        steady = job.settled and content.whole and signature.matches(after)
         if not steady:
             job.seen(signature_of(after))
             if job.rounds < ROUNDS:
                 return False
-        self._keep(job, after, content, xattrs, sparse=is_sparse(fd, after), steady=steady)
+        flags = int(FileFlag.REDACTED) if job.redacted else int(FileFlag.SPARSE) if is_sparse(fd, after) else 0
+        self._keep(job, after, content, xattrs, flags, steady=steady)
         return True
 
     def _note_moved(self, job: ReadJob) -> None:
@@ -164,13 +166,8 @@ class Rounds:
             self._git_moved.add(job.directory.path)
 
     def _keep(
-        self, job: ReadJob, status: os.stat_result, content: Content, xattrs: Xattrs, *, sparse: bool, steady: bool
+        self, job: ReadJob, status: os.stat_result, content: Content, xattrs: Xattrs, flags: int, *, steady: bool
     ) -> None:
-        flags = 0
-        if sparse and not job.redacted:
-            flags |= FileFlag.SPARSE
-        if job.redacted:
-            flags |= FileFlag.REDACTED
         if not steady:
             flags |= FileFlag.CHANGED_WHILE_READ
             job.directory.findings.problems[job.path] = CHANGED_WHILE_READ

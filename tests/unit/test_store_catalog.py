@@ -23,6 +23,7 @@ from support.stores import (
     make_store,
     noise,
     open_store,
+    pack_files,
     remove_catalogs,
     segments,
 )
@@ -354,6 +355,38 @@ def test_many_new_objects_are_put_into_the_catalog_at_once(tmp_path: Path, monke
     fresh = open_store(tmp_path / "store")
     assert fresh._follower.tables.base.seq == 3
     assert len(fresh.present(chunk(noise(number)) for number in range(150))) == 150
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_rows_go_from_index_records_into_the_catalog_as_if_they_had_been_asked_for(
+    tmp_path: Path, commits: int
+) -> None:
+    rows = []
+    for name, asked in (("straight", False), ("asked", True)):
+        store = make_store(tmp_path / name)
+        for commit in range(commits):
+            commit_chunks(store, *(noise(number) for number in range(5 * commit, 5 * commit + 9)))
+        index = store._follower.tables.index
+        if asked:
+            index.load()
+        rows.append([row[:2] + row[3:] for row in sorted(index.rows_to_store())])  # but for the packs' ids
+    assert len(rows[0]) == 5 * commits + 4
+    assert rows[0] == rows[1]
+    assert {type(row[0]) for row in rows[0]} == {int}
+
+
+def test_rows_of_a_pack_that_is_away_are_told_to_be_missing(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    commit_chunks(store, noise(1))
+    (pack,) = pack_files(store.path)
+    index = open_store(store.path)._follower.tables.index
+    pack.rename(tmp_path / "away")
+    assert index.rows_to_store() == []
+    assert len(index.unreadable) == 1
+    (tmp_path / "away").rename(pack)
+    index.retry()
+    assert len(index.rows_to_store()) == 1
+    assert not index.unreadable
 
 
 def test_a_catalog_is_made_in_parts_without_holding_everything_in_memory(

@@ -69,6 +69,30 @@ def test_less_than_a_batch_begins_no_thread() -> None:
     work.close()
 
 
+def test_what_the_thread_has_not_begun_is_compressed_by_who_waits_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    by_whom: list[str] = []
+
+    def watched(batch: list[bytes], level: int, threads: int) -> list[tuple[Encoding, bytes]]:
+        by_whom.append(threading.current_thread().name)
+        if by_whom[-1] == "casnap-compress":
+            begun.set()
+            assert go_on.wait(10)
+        elif len(by_whom) == 3:
+            go_on.set()
+        return [compress(data, level) for data in batch]
+
+    monkeypatch.setattr(compressing, "compress_all", watched)
+    work = Compressing(3)
+    contents = _contents(3 * BATCH)
+    for data in contents:
+        work.add(chunk(data), data, None)
+    assert begun.wait(10)  # the thread is at the first of three
+    assert [data for (_, data, _), _ in work.rest()] == contents
+    assert by_whom == ["casnap-compress", "MainThread", "MainThread"]
+    work.close()
+
+
 def test_who_gives_more_than_may_be_under_way_is_told_to_take_some_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressing, "BATCH_BYTES", 1000)
     monkeypatch.setattr(compressing, "IN_FLIGHT", 2000)
