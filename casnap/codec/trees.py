@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import ClassVar, NamedTuple, Union
 
@@ -123,9 +124,13 @@ def load_listing(source: ObjectSource, tree_id: bytes) -> Listing:
     Raises:
         Damage: an object is missing or bad, or they are not what :func:`build_tree` makes of any listing.
     """
+    nodes = walk_tree(source, tree_id)
+    top = next(nodes)
+    if isinstance(top[1], Leaf) and len(top[1].entries) <= paging.MAX_UNPAGED:  # as nearly all are
+        return top[1].entries
     leaves: list[Leaf] = []
     pages: list[TreePage] = []
-    for id, node in walk_tree(source, tree_id):
+    for id, node in itertools.chain((top,), nodes):
         if not isinstance(node, Leaf):
             continue
         # Asked leaf by leaf: branches that repeat one page cannot make a few objects into a long listing.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from casnap.codec.packs import IndexEntry
@@ -122,7 +122,7 @@ def _entries(found: Inspection, pack: str, committed: ReadRange) -> Iterator[Ind
 
 
 class Soundness:
-    """Answers, after a survey, whether an object can be had."""
+    """Answers, after a survey, whether an object can be had. ``all_good``: the packs have all that they should have."""
 
     def __init__(self, found: Inspection, surveyed: PackSurvey) -> None:
         self._found = found
@@ -133,16 +133,20 @@ class Soundness:
             if fault.lost
         }
         self._whole = {pack for pack, account in surveyed.accounts.items() if not account.broken}
-        self._all_good = (
+        self.all_good = (
             not self._bad
             and not surveyed.gone
             and not surveyed.unreadable
             and len(self._whole) == len(surveyed.accounts)
         )
 
+    def has_all(self, kind: ObjectKind, ids: Iterable[bytes]) -> bool:
+        """Whether every one of these objects can be had; only where nothing at all is wrong with the packs."""
+        return self.all_good and self._found.places.holds_all(kind, ids)
+
     def has(self, key: ObjectKey) -> bool:
         """Whether one place of the object is good, and what it builds on too."""
-        if self._all_good:
+        if self.all_good:
             return self._found.places.holds(key)
         return any(self._is_good(place, MAX_DEPTH + 1) for place in self._found.places.places(key))
 

@@ -79,6 +79,19 @@ class PlaceTable:
             found = self._data.find(wanted, found + 1, end)
         return found // size if found >= 0 else -1
 
+    def holds_all(self, kind: ObjectKind, ids: Iterable[bytes]) -> bool:
+        """Whether each of these objects has a place that is left."""
+        if self._cuts:
+            return all(self.holds(ObjectKey(kind, id)) for id in ids)
+        data, starts, shift, size = self._data, self._starts, self._shift, _ROW.size
+        for id in ids:
+            wanted = _KINDS[kind] + id
+            bucket = int.from_bytes(wanted[:3], "big") >> shift
+            at = data.find(wanted, starts[bucket] * size, starts[bucket + 1] * size)
+            if at < 0 or (at % size and self.row_of(ObjectKey(kind, id)) < 0):
+                return False
+        return True
+
     def holds(self, key: ObjectKey) -> bool:
         """Whether an object has a place that is left."""
         return bool(self.places(key)) if self._cuts else self.row_of(key) >= 0

@@ -41,6 +41,10 @@ def test_an_object_is_found_at_each_of_its_places_and_another_at_none(keys: list
         expected = [64 + 8 * at for at, known in enumerate(keys) if known == key]
         assert sorted(place.offset for place in table.places(key)) == expected
         assert (table.row_of(key) >= 0) == bool(expected)
+    for kind in ObjectKind:
+        ids = [key.id for key in keys if key.kind is kind]
+        assert table.holds_all(kind, ids)
+        assert table.holds_all(kind, [*ids, other.id]) == (ObjectKey(kind, other.id) in keys)
 
 
 @pytest.mark.parametrize("there", [True, False])
@@ -50,6 +54,7 @@ def test_what_looks_like_an_object_across_two_columns_is_not_it(there: bool) -> 
     table = _table([alike, key] if there else [alike])
     assert table.row_of(key) == (0 if there else -1)
     assert table.row_of(alike) == (1 if there else 0)
+    assert table.holds_all(ObjectKind.CHUNK, [key.id, alike.id]) == there
 
 
 PACKS = {1: "aa" * 16, 2: "bb" * 16}
@@ -109,6 +114,8 @@ def test_places_that_a_later_line_cut_off_are_no_longer_expected() -> None:
     assert table.are([row for row in rows if row[2] == 1 or row[3] < 88], PACKS, 4)
     kept = [table.holds(ObjectKey(ObjectKind.CHUNK, bytes([number, 7]) * 16)) for number in range(5)]
     assert kept == [True, True, True, False, False]
+    assert table.holds_all(ObjectKind.CHUNK, [bytes([number, 7]) * 16 for number in range(3)])
+    assert not table.holds_all(ObjectKind.CHUNK, [bytes([3, 7]) * 16])
 
 
 def test_each_index_of_a_store_is_decoded_once_however_often_it_is_needed(

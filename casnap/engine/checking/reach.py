@@ -78,6 +78,8 @@ class Reach:
 
     def _open(self, key: ObjectKey, size: int) -> tuple[ObjectKey, Iterator[tuple[ObjectKey, int]], bool]:
         """Chunks are looked at here; what has children of its own is left for later."""
+        if key.kind is ObjectKind.TREE and (whole_one := self._whole_directory(key.id)) is not None:
+            return key, iter(whole_one), True
         children, broken = self._children(key, size)
         whole = not broken
         inner = []
@@ -87,6 +89,26 @@ class Reach:
             elif self._known(child) != _WHOLE:
                 whole = False
         return key, iter(inner), whole
+
+    def _whole_directory(self, tree: bytes) -> list[tuple[ObjectKey, int]] | None:
+        """What has children of its own in a directory that has nothing wrong; None: it must be looked at closely."""
+        if not self._soundness.all_good:
+            return None
+        try:
+            listing = load_listing(self._found, tree)
+        except Damage:
+            return None
+        chunks: list[bytes] = []
+        inner: list[tuple[ObjectKey, int]] = []
+        for entry in listing:
+            if isinstance(entry, Directory):
+                inner.append((ObjectKey(ObjectKind.TREE, entry.tree), 0))
+            elif isinstance(entry, File):
+                if entry.chunk_list:
+                    inner.append((ObjectKey(ObjectKind.CHUNK_LIST, entry.chunk_list), entry.size))
+                else:
+                    chunks.append(entry.content)
+        return inner if self._soundness.has_all(ObjectKind.CHUNK, chunks) else None
 
     def _known(self, key: ObjectKey) -> int:
         row = self._found.places.row_of(key)
