@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ _POSITION = "seq, hash, segment, offset, collected, collected_at, checked_at, ch
 
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError)
 """What SQLite says of a file that is damaged or out of reach."""
+
+_ROWS_AT_ONCE = 100
+"""Rows that one statement adds: a third less time than with one each, and few enough values for any SQLite."""
 
 _WAIT = 2.0
 """Seconds to wait for another connection that recovers the WAL."""
@@ -156,9 +160,12 @@ class CatalogWriter:
             self.shrinks = True
         self._connection.executemany("DELETE FROM packs WHERE id = ?", ((pack,) for pack in removed))
 
-    def put_places(self, rows: Iterable[tuple[Any, ...]]) -> None:
+    def put_places(self, rows: Sequence[tuple[int, bytes, int, int, int, int]]) -> None:
         """Add rows (kind, id, pack number, offset, slot, seq); one that is there keeps the line that it has."""
-        self._connection.executemany("INSERT OR IGNORE INTO places VALUES (?, ?, ?, ?, ?, ?)", rows)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            values = ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(some))
+            self._connection.execute(f"INSERT OR IGNORE INTO places VALUES {values}", [*chain.from_iterable(some)])
 
 
 @contextlib.contextmanager
