@@ -29,6 +29,7 @@ __all__ = [
     "RecordHeader",
     "RecordKind",
     "check_payload",
+    "decode_full",
     "decode_payload",
     "encode_full",
     "encode_group",
@@ -263,6 +264,35 @@ def check_payload(header: RecordHeader, data: bytes | memoryview) -> bytes:
     if any(data[end + CHECKSUM_SIZE : size]):
         raise Damage("cannot read record: its padding is not zero")
     return payload
+
+
+def decode_full(data: bytes, start: int, key: ObjectKey) -> bytes | None:
+    """The object ``key`` where its record begins at ``start`` and builds on no other: nearly all that is read.
+
+    None for any other record, for one that is damaged or not of this object, and where ``data`` ends before it does:
+    :func:`parse_header` and those after it tell which.
+    """
+    if len(data) < start + HEADER_SIZE:
+        return None
+    magic, kind, encoding, depth, form, size, raw_size, prefix, *where = _FIXED.unpack_from(data, start)
+    if magic != MAGIC or depth or form or any(where) or kind != key.kind or prefix != key.id[:PREFIX_SIZE]:
+        return None
+    fits = size == raw_size if encoding == Encoding.RAW else encoding == Encoding.ZSTD and 0 < size < raw_size
+    begin = start + HEADER_SIZE
+    end = begin + size
+    last = start + _aligned(HEADER_SIZE + size + CHECKSUM_SIZE)
+    if not fits or raw_size > MAX_RAW or len(data) < last:
+        return None
+    if checksum(data[start : start + _FIXED.size]) != data[start + _FIXED.size : begin]:
+        return None
+    payload = data[begin:end]
+    if checksum(payload) != data[end : end + CHECKSUM_SIZE] or any(data[end + CHECKSUM_SIZE : last]):
+        return None
+    try:
+        raw = payload if encoding == Encoding.RAW else decompress(payload, raw_size)
+    except Damage:
+        return None
+    return raw if object_id(key.kind, raw) == key.id else None
 
 
 def decode_payload(header: RecordHeader, payload: bytes, base: bytes | None) -> bytes:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from casnap.codec.trees import load_listing
 from casnap.model.change import Aspect, Change, ChangeKind
-from casnap.model.objects import ObjectSource
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.objects import BatchSource, ObjectSource
 from casnap.model.paths import ROOT, ancestors, components, is_within, join
 from casnap.model.plan import LinkGroups, Plan, Protected
 from casnap.model.tree import (
@@ -21,6 +22,9 @@ from casnap.model.tree import (
     Symlink,
 )
 from casnap.workspace.side_files import database_of, may_be_database
+
+AHEAD = 500
+"""Directories whose trees are read together."""
 
 
 class TreeView:
@@ -53,6 +57,17 @@ class TreeView:
             self._known[tree] = {entry.name: entry for entry in listing}
         return self._known[tree]
 
+    def look_ahead(self, trees: Iterable[bytes]) -> None:
+        """Remember the entries of many directories, whose objects are read together."""
+        wanted = [tree for tree in dict.fromkeys(trees) if tree and tree not in self._known]
+        if len(wanted) < 2 or not isinstance(self.source, BatchSource):
+            return
+        for start in range(0, len(wanted), AHEAD):
+            keys = [ObjectKey(ObjectKind.TREE, tree) for tree in wanted[start : start + AHEAD]]
+            ahead = _Ahead(self.source, self.source.read_many(keys))
+            for key in keys:
+                self._known[key.id] = {entry.name: entry for entry in load_listing(ahead, key.id)}
+
     def entry(self, path: bytes) -> AnyEntry | None:
         """The entry at a path, or None; a path below an omitted entry is the omitted entry."""
         entry: AnyEntry | None = self.root
@@ -74,6 +89,18 @@ class TreeView:
             if isinstance(entry, Directory):
                 children = load_listing(self.source, entry.tree)  # remembering all of a big tree is too much
                 stack.extend((join(at, child.name), child) for child in reversed(children))
+
+
+class _Ahead:
+    """Objects that were read together; any other is read by itself."""
+
+    def __init__(self, source: ObjectSource, objects: Mapping[ObjectKey, bytes]) -> None:
+        self._source = source
+        self._objects = objects
+
+    def read(self, key: ObjectKey) -> bytes:
+        data = self._objects.get(key)
+        return self._source.read(key) if data is None else data
 
 
 _NO_DATABASE = frozenset({OmitReason.SOCKET, OmitReason.MOUNT_POINT, OmitReason.STORE, OmitReason.GIT_LOCK})
@@ -197,9 +224,12 @@ class _Comparison:
 
     def run(self) -> tuple[list[Change], list[Protected]]:
         self.entry(ROOT, self.old.root, self.new.root)
-        while self.stack:
-            path, old_tree, new_tree = self.stack.pop()
-            self.directory(path, old_tree, new_tree)
+        while self.stack:  # level by level, so that the trees of many directories are read at once
+            level, self.stack = self.stack, []
+            self.old.look_ahead(old_tree for _, old_tree, _ in level)
+            self.new.look_ahead(new_tree for _, _, new_tree in level)
+            for path, old_tree, new_tree in level:
+                self.directory(path, old_tree, new_tree)
         return self.changes, self.protected
 
     def directory(self, path: bytes, old_tree: bytes, new_tree: bytes) -> None:

@@ -49,3 +49,9 @@ class MemorySink:
         """An object that was put, else the store's."""
         data = self._objects.get(key)
         return self.store.read(key) if data is None else data
+
+    def read_many(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, bytes]:
+        """Those that were put, and what the store gives of the others."""
+        wanted = set(keys)
+        put = {key: self._objects[key] for key in wanted & self._objects.keys()}
+        return put | self.store.read_many(wanted - put.keys())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from casnap.model.ids import ObjectKey
 
@@ -17,6 +17,14 @@ class ObjectSource(Protocol):
         Raises:
             Damage: it is missing, or no stored copy matches its name.
         """
+
+
+@runtime_checkable
+class BatchSource(ObjectSource, Protocol):
+    """Gives the bytes of many objects at once too."""
+
+    def read_many(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, bytes]:
+        """The bytes of those of ``keys`` that can be had together; of the others :meth:`read` tells more."""
 
 
 class ObjectSink(Protocol):

@@ -153,7 +153,8 @@ class Index:
                 known = {place[:3] for place in stored}
                 stored += [place for place in added if place[:3] not in known]
         for places in found.values():
-            places.sort(key=_age, reverse=True)
+            if len(places) > 1:
+                places.sort(key=_age, reverse=True)
         return found
 
     def present(self, keys: Iterable[ObjectKey]) -> set[ObjectKey]:
@@ -161,7 +162,9 @@ class Index:
         self.load()
         keys = set(keys)
         here = keys & self.added.keys()
-        return here | {key for key, _ in self._stored(keys - here)}
+        if self._cuts:
+            return here | {key for key, _ in self._stored(keys - here)}
+        return here | {ObjectKey(kind, id) for kind, id in self._stored_ids(keys - here)}
 
     def everything(self) -> Iterator[tuple[str, int, int]]:
         """Pack, offset and slot of every object; one may come twice."""
@@ -174,6 +177,19 @@ class Index:
             yield from ((place.pack, place.offset, place.slot) for place in places)
 
     def _stored(self, keys: Collection[ObjectKey]) -> Iterator[tuple[ObjectKey, Place]]:
+        cuts = self._cuts
+        for catalog, kind, batch in self._batches(keys):
+            for id, pack, offset, slot, seq in catalog.fetch(_query(len(batch)), (kind, *batch)):
+                if not cuts or self._is_left(seq, pack, offset):
+                    yield ObjectKey(kind, id), Place(pack, offset, slot, seq)
+
+    def _stored_ids(self, keys: Collection[ObjectKey]) -> Iterator[tuple[ObjectKind, bytes]]:
+        """Those that the catalog knows; where they lie need not be looked up for that."""
+        for catalog, kind, batch in self._batches(keys):
+            for (id,) in catalog.fetch(_query_ids(len(batch)), (kind, *batch)):
+                yield kind, id
+
+    def _batches(self, keys: Collection[ObjectKey]) -> Iterator[tuple[Catalog, ObjectKind, list[bytes]]]:
         if not keys or self._catalog is None or self._is_empty(self._catalog):
             return
         by_kind: dict[ObjectKind, list[bytes]] = defaultdict(list)
@@ -181,10 +197,7 @@ class Index:
             by_kind[key.kind].append(key.id)
         for kind, ids in by_kind.items():
             for start in range(0, len(ids), BATCH):
-                batch = ids[start : start + BATCH]
-                for id, pack, offset, slot, seq in self._catalog.fetch(_query(len(batch)), (kind, *batch)):
-                    if self._is_left(seq, pack, offset):
-                        yield ObjectKey(kind, id), Place(pack, offset, slot, seq)
+                yield self._catalog, kind, ids[start : start + BATCH]
 
     def _is_empty(self, catalog: Catalog) -> bool:
         """Whether the catalog knows no object at all: then a first checkpoint need not ask for each."""
@@ -202,6 +215,11 @@ def _query(count: int) -> str:
         "SELECT places.id, packs.id, offset, slot, seq FROM places JOIN packs ON packs.number = places.pack "
         f"WHERE kind = ? AND places.id IN ({','.join('?' * count)})"
     )
+
+
+@functools.cache
+def _query_ids(count: int) -> str:
+    return f"SELECT DISTINCT id FROM places WHERE kind = ? AND id IN ({','.join('?' * count)})"
 
 
 def _age(place: Place) -> tuple[int, int, int, str]:

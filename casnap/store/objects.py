@@ -7,7 +7,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from casnap.codec.packs import IndexEntry, decode_index
-from casnap.codec.records import MAX_DEPTH, NO_SLOT, Encoding, RecordHeader, RecordKind, decode_payload, identify
+from casnap.codec.records import (
+    MAX_DEPTH,
+    NO_SLOT,
+    Encoding,
+    RecordHeader,
+    RecordKind,
+    decode_full,
+    decode_payload,
+    identify,
+)
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.operation import PackRange
@@ -20,6 +29,16 @@ FindPlaces = Callable[[ObjectKey], Sequence[Place]]
 
 DecodeIndex = Callable[[Record], tuple[IndexEntry, ...]]
 """From an index record or seal to its entries, or Damage."""
+
+
+Run = Sequence[tuple[Place, ObjectKey]]
+"""Objects that lie near each other in one pack, in their order."""
+
+_NEAR = 64 << 10
+"""Objects that begin within so many bytes of each other are read together."""
+
+_RUN_BYTES = 4 << 20
+_LAST_READ = 16 << 10
 
 
 class Base(NamedTuple):
@@ -130,10 +149,25 @@ class ObjectReader:
     def load_many(self, places: Mapping[ObjectKey, Sequence[Place]]) -> dict[ObjectKey, bytes]:
         """Those objects that are good at the first of their places, read in the order in which they lie."""
         loaded: dict[ObjectKey, bytes] = {}
-        for place, key in sorted((found[0], key) for key, found in places.items()):
-            with contextlib.suppress(Damage, TooNew):
-                loaded[key] = self.load(key, place)
+        for run in _runs(sorted((found[0], key) for key, found in places.items())):
+            stored, start = self._stored(run), run[0][0].offset
+            for place, key in run:
+                data = decode_full(stored, place.offset - start, key) if stored and place.slot == NO_SLOT else None
+                if data is None:
+                    with contextlib.suppress(Damage, TooNew):
+                        data = self.load(key, place)
+                if data is not None:
+                    loaded[key] = data
         return loaded
+
+    def _stored(self, run: Run) -> bytes:
+        """The bytes of a pack in which these objects lie, the end of the last one perhaps cut off."""
+        first, last = run[0][0], run[-1][0]
+        if last.offset == first.offset:  # one object, or one group
+            return b""
+        with contextlib.suppress(Damage):
+            return self.files.read(first.pack, first.offset, last.offset - first.offset + _LAST_READ)
+        return b""
 
     def is_sound(self, key: ObjectKey, place: Place) -> bool:
         """Whether the checksums of the object's record there, and of all that it builds on, are right."""
@@ -284,6 +318,18 @@ class ObjectReader:
             offset -= header.base_distance
             return (Place(pack, offset, header.base_slot, 0),) if offset > 0 else ()
         return self._find_places(ObjectKey(ObjectKind(header.kind), header.base_id))
+
+
+def _runs(ordered: Run) -> Iterator[Run]:
+    begin = 0
+    for end in range(1, len(ordered) + 1):
+        if end < len(ordered):
+            first, before, place = ordered[begin][0], ordered[end - 1][0], ordered[end][0]
+            near = place.offset - before.offset <= _NEAR and place.offset - first.offset <= _RUN_BYTES
+            if near and place.pack == before.pack:
+                continue
+        yield ordered[begin:end]
+        begin = end
 
 
 def decode_indexed(record: Record) -> tuple[IndexEntry, ...]:

@@ -22,6 +22,7 @@ from casnap.codec.records import (
     RecordHeader,
     RecordKind,
     check_payload,
+    decode_full,
     decode_payload,
     encode_full,
     encode_group,
@@ -74,6 +75,35 @@ def test_what_a_record_holds_comes_back(
     assert identify(header, raw) == ObjectKey(kind, object_id(kind, content))
     if header.encoding is Encoding.DELTA:
         assert (header.depth, header.base_id or (header.base_distance, header.base_slot)) == (depth, place)
+
+
+@given(st.lists(st.tuples(KINDS, CONTENTS, BASES), min_size=1, max_size=6), st.data())
+def test_what_is_read_at_once_is_what_is_read_by_itself(
+    objects: list[tuple[ObjectKind, bytes, Where]], data: st.DataObject
+) -> None:
+    keys = [ObjectKey(kind, object_id(kind, content)) for kind, content, _ in objects]
+    records = [record_of(kind, content, b"base", place, 1) for kind, content, place in objects]
+    stored = bytearray(b"".join(records))
+    hurt = data.draw(st.none() | st.integers(0, len(stored) - 1))
+    if hurt is not None:
+        stored[hurt] ^= data.draw(st.integers(1, 255))
+    cut = bytes(stored[: data.draw(st.just(len(stored)) | st.integers(0, len(stored)))])
+    starts = [sum(map(len, records[:number])) for number in range(len(records))]
+    for start, key in zip(starts, keys, strict=True):
+        expected = None
+        with contextlib.suppress(Damage, TooNew):
+            header = parse_header(cut[start : start + MAX_HEADER_SIZE])
+            if header.encoding is not Encoding.DELTA:
+                expected = decode_payload(header, check_payload(header, cut[start:]), None)
+        assert decode_full(cut, start, key) == expected
+
+
+@given(KINDS, CONTENTS)
+def test_an_object_is_not_taken_for_another_whose_name_begins_alike(kind: ObjectKind, content: bytes) -> None:
+    id = object_id(kind, content)
+    record = record_of(kind, content, b"base", None, 0)
+    assert decode_full(record, 0, ObjectKey(kind, id)) == content
+    assert decode_full(record, 0, ObjectKey(kind, id[:8] + bytes(24))) is None
 
 
 @given(RECORDS, st.data())
