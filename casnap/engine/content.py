@@ -37,28 +37,35 @@ class Contents:
 
     def __init__(self, store: Store, files: Iterable[AnyNode]) -> None:
         self._store = store
-        self._next = (node for node in files if isinstance(node, File) and not node.chunk_list)
-        self._ahead: dict[ObjectKey, bytes] = {}
+        self._batches = _batches(files)
+        self._ahead: dict[bytes, bytes] = {}
 
     def of(self, file: File) -> Iterator[bytes]:
         """A file's bytes in order, each piece checked against its name."""
-        if file.chunk_list:
-            return pieces(self._store, file)
-        key = ObjectKey(ObjectKind.CHUNK, file.content)
-        if key not in self._ahead:
-            self._read_ahead()
-        data = self._ahead.get(key)
-        return pieces(self._store, file) if data is None else iter((data,))
+        return pieces(self._store, file) if file.chunk_list else iter((self.whole(file),))
 
-    def _read_ahead(self) -> None:
-        keys, size = set(), 0
-        for file in self._next:
+    def whole(self, file: File) -> bytes:
+        """All bytes of a file that is one chunk, checked against its name."""
+        data = self._ahead.get(file.content)
+        if data is None:
+            self._ahead = {}  # before the next are read
+            read = self._store.read_many(next(self._batches, set()))
+            self._ahead = {key.id: found for key, found in read.items()}
+            data = self._ahead.get(file.content)
+        return self._store.read(ObjectKey(ObjectKind.CHUNK, file.content)) if data is None else data
+
+
+def _batches(files: Iterable[AnyNode]) -> Iterator[set[ObjectKey]]:
+    keys, size = set(), 0
+    for file in files:
+        if isinstance(file, File) and not file.chunk_list:
             keys.add(ObjectKey(ObjectKind.CHUNK, file.content))
             size += file.size
             if len(keys) >= AHEAD or size >= AHEAD_BYTES:
-                break
-        self._ahead = {}  # before the next are read
-        self._ahead = self._store.read_many(keys)
+                yield keys
+                keys, size = set(), 0
+    if keys:
+        yield keys
 
 
 def require_contents(store: Store, nodes: Iterable[tuple[bytes, AnyNode]]) -> None:

@@ -76,7 +76,7 @@ def _fill(
             layout,
             signatures,
             nonce=os.urandom(6).hex(),
-            content=Contents(context.store, layout.staged.values()).of,
+            contents=Contents(context.store, layout.staged.values()),
             progress=context.progress,
         )
         require_contents(context.store, layout.staged.items())

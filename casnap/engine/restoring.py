@@ -89,7 +89,7 @@ class Restoring:
             layout,
             self.live.signatures,
             nonce=self.point.nonce if self.point else os.urandom(6).hex(),
-            content=Contents(self.context.store, layout.staged.values()).of,
+            contents=Contents(self.context.store, layout.staged.values()),
             progress=self.context.progress,
             borders=self.live.found.borders,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import functools
+import itertools
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -158,7 +159,7 @@ def remove_directory(directory: int, name: bytes) -> None:
 
 
 def remove_staging(directory: int, name: bytes) -> None:
-    """Remove a temporary entry of a rollback: a flat directory of staged entries, or a single one."""
+    """Remove a temporary entry of a rollback: a directory of staged entries and directories, or a single entry."""
     try:
         fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     except FileNotFoundError:
@@ -169,11 +170,43 @@ def remove_staging(directory: int, name: bytes) -> None:
         os.unlink(name, dir_fd=directory)
         return
     try:
-        for staged in os.listdir(fd):
-            os.unlink(staged, dir_fd=fd)
+        _empty(fd)
     finally:
         os.close(fd)
     os.rmdir(name, dir_fd=directory)
+
+
+def _empty(top: int) -> None:
+    """Remove all that is in a directory, however deep: directories rise to the top, so that two are open at once."""
+    risen = itertools.count()
+    waiting = _unlink_files(top)
+    while waiting:
+        name = waiting.pop()
+        change_mode(top, name, DIRECTORY_MODE)
+        fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=top)
+        try:
+            for inner in _unlink_files(fd):
+                change_mode(fd, inner, DIRECTORY_MODE)  # its parent cannot change without that
+                while exists(top, outer := b"risen%d" % next(risen)):
+                    pass
+                os.rename(inner, outer, src_dir_fd=fd, dst_dir_fd=top)
+                waiting.append(outer)
+        finally:
+            os.close(fd)
+        os.rmdir(name, dir_fd=top)
+
+
+def _unlink_files(directory: int) -> list[bytes]:
+    """Remove what is no directory; the names of those that are."""
+    inner = []
+    with os.scandir(directory) as entries:
+        found = [(os.fsencode(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_directory in found:
+        if is_directory:
+            inner.append(name)
+        else:
+            os.unlink(name, dir_fd=directory)
+    return inner
 
 
 @contextlib.contextmanager

@@ -22,12 +22,13 @@ class Layout(Struct, frozen=True):
     """The acts of a plan, each in its order.
 
     ``removals`` are names to take away, deepest first; ``directories`` are to be created, highest first;
-    ``staged`` are new inodes; ``linked`` are names that join another path's inode (path, that path);
+    ``staged`` are new inodes, those of one directory after each other;
+    ``linked`` are names that join another path's inode (path, that path);
     ``repaired`` are entries of which only metadata is set.
     """
 
     removals: tuple[Change, ...]
-    directories: tuple[bytes, ...]
+    directories: Mapping[bytes, Directory]
     staged: Mapping[bytes, AnyNode]
     linked: tuple[tuple[bytes, bytes], ...]
     repaired: Mapping[bytes, AnyNode]
@@ -48,8 +49,12 @@ def lay_out(plan: Plan, signatures: Mapping[bytes, Signature]) -> Layout:
     joined = {path for path, _ in linked}
     return Layout(
         removals=tuple(sorted(filter(_is_removed_first, plan.changes), key=_depth, reverse=True)),
-        directories=tuple(c.path for c in sorted(filter(_is_created_directory, plan.changes), key=_depth)),
-        staged={path: wanted[path] for path in sorted(fresh - joined)},
+        directories={
+            change.path: change.new
+            for change in sorted(filter(_is_created_directory, plan.changes), key=_depth)
+            if isinstance(change.new, Directory)
+        },
+        staged={path: wanted[path] for path in sorted(fresh - joined, key=split)},
         linked=tuple(linked),
         repaired={
             path: node
@@ -82,7 +87,7 @@ def _is_stale_log(change: Change) -> bool:
 
 
 def _is_created_directory(change: Change) -> bool:
-    return isinstance(change.new, Directory) and change.kind is not ChangeKind.CHANGED
+    return change.kind is not ChangeKind.CHANGED and isinstance(change.new, Directory)
 
 
 def _is_repaired(change: Change) -> bool:

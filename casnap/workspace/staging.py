@@ -8,16 +8,18 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
+from itertools import groupby
 
-from casnap.codec.hashing import ContentHasher
-from casnap.errors import CasnapError, Damage, StorageFailed
-from casnap.fs import placing
+from casnap.errors import CasnapError, StorageFailed
+from casnap.fs import making, placing
 from casnap.fs.directories import Directories
+from casnap.fs.making import Given
 from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, escape, join, split
-from casnap.model.report import Problem
 from casnap.model.tree import AnyNode, File, FileFlag
+from casnap.workspace.building import Building
+from casnap.workspace.inodes import Contents, NewInodes
 from casnap.workspace.layout import Layout
 from casnap.workspace.mounts import border_of
 from casnap.workspace.reader import GONE
@@ -31,16 +33,17 @@ SYNCED_SINGLY = 64
 """Up to this many new inodes are forced out one by one; above, the whole file system is, which also writes what
 others have left there."""
 
-Content = Callable[[File], Iterator[bytes]]
-"""Gives a file's bytes in pieces, each checked against its name."""
+LEARNT_FOR = 8
+"""For so many new inodes it pays to see first what is given there (:func:`casnap.fs.making.learn`)."""
 
 
 class Staging:
     """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
 
-    ``staged`` maps a path to where its new inode stands (directory, name); ``unreachable`` are paths that have none,
-    and why: something was swapped in for a directory above them. Nothing can be moved across ``borders``, which are
-    mount points: bind mounts of one device have them too.
+    ``staged`` maps a path to where its new inode stands (directory, name), or the topmost of new directories with all
+    that is in it, which is left to ``building``; ``unreachable`` are paths that have none, and why: something
+    was swapped in for a directory above them. Nothing can be moved across ``borders``, which are mount points: bind
+    mounts of one device have them too.
     """
 
     def __init__(
@@ -50,7 +53,7 @@ class Staging:
         signatures: Mapping[bytes, Signature],
         *,
         nonce: str,
-        content: Content,
+        contents: Contents,
         progress: Progress,
         borders: frozenset[bytes] = frozenset(),
     ) -> None:
@@ -58,17 +61,17 @@ class Staging:
         self.layout = layout
         self.signatures = signatures
         self.nonce = nonce
-        self.content = content
         self.progress = progress
         self.borders = borders
-        self.created = frozenset(layout.directories)
         self.synced = len(layout.staged) <= SYNCED_SINGLY
+        self.inodes = NewInodes(contents, sync=self.synced)
+        self.building = Building(layout, directories, self._ground, self.inodes)
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
         self.loosened: dict[bytes, Signature] = {}
-        self.faults: list[Problem] = []
         self.unreachable: dict[bytes, str] = {}
         self._homes: dict[bytes, bytes] = {}
         self._home_of: dict[bytes, bytes] = {}
+        self._given: dict[bytes, Given | None] = {}
 
     def stage(self) -> None:
         """Put every new inode, complete, under a temporary name.
@@ -79,26 +82,18 @@ class Staging:
         """
         self._require_space()
         self.progress.begin("writing", sum(_size(node) for node in self.layout.staged.values()))
-        path = ROOT
         try:
-            for path in sorted(self.layout.parents() - self.created):
+            for path in sorted(self.layout.parents() - self.layout.directories.keys()):
                 try:
                     self._loosen(path)
                 except OSError as error:
-                    _raise_unless_gone(error)
-            for path, node in self.layout.staged.items():
-                try:
-                    self._stage(path, node)
-                except OSError as error:
-                    _raise_unless_gone(error)
-                    self.unreachable[path] = "a directory above it changed after the safety checkpoint was taken"
-                self.progress.advance(_size(node))
-        except OSError as error:
-            self.abandon()
-            cause = error.strerror or str(error)
-            raise StorageFailed(
-                f"cannot stage {escape(path)} in the workspace: {cause}; nothing was changed"
-            ) from error
+                    _raise_unless_gone(path, error)
+            for directory, entries in groupby(self.layout.staged.items(), key=lambda entry: split(entry[0])[0]):
+                if directory in self.building:
+                    self._build(directory, list(entries))
+                else:
+                    self._stage(entries)
+            self._build_rest()
         except BaseException:
             self.abandon()
             raise
@@ -108,7 +103,7 @@ class Staging:
     def _require_space(self) -> None:
         for border in (ROOT, *sorted(self.borders)):
             staged = [node for path, node in self.layout.staged.items() if border_of(path, self.borders) == border]
-            created = [path for path in self.created if border_of(path, self.borders) == border]
+            created = [path for path in self.layout.directories if border_of(path, self.borders) == border]
             if staged or created:
                 self._require_space_at(border, staged, len(staged) + len(created))
 
@@ -124,35 +119,44 @@ class Staging:
         if status.f_files and inodes > status.f_favail:
             raise StorageFailed("cannot write: the workspace's disk has too few inodes free; nothing was changed")
 
-    def _stage(self, path: bytes, node: AnyNode) -> None:
-        home = self.home(path)
-        name = b"%d" % len(self.staged)
-        directory = self.directories.fd(home)
-        if isinstance(node, File):
-            faults = placing.create_file(directory, name, node, self._checked(path, node), sync=self.synced)
-        else:
-            placing.create_special(directory, name, node)
-            faults = placing.set_metadata(directory, name, node)
-        self.staged[path] = (home, name)
-        if faults:
-            self.faults += [Problem(path, fault) for fault in faults]
+    def _stage(self, entries: Iterable[tuple[bytes, AnyNode]]) -> None:
+        """Put new inodes of a directory that stays under temporary names."""
+        for path, node in entries:
+            try:
+                home, name = self.home(path), b"%d" % len(self.staged)
+                self.inodes.make(path, self.directories.fd(home), name, node, self._given[home])
+                self.staged[path] = (home, name)
+            except OSError as error:
+                _raise_unless_gone(path, error)
+                self.unreachable[path] = _UNREACHABLE
+            self.progress.advance(_size(node))
 
-    def _checked(self, path: bytes, node: File) -> Iterator[bytes]:
-        """A file's bytes. Those of a single chunk were checked against its name, which is the file's own."""
-        hasher = ContentHasher() if node.chunk_list else None
+    def _build(self, directory: bytes, entries: list[tuple[bytes, AnyNode]]) -> None:
+        """Make what is in a new directory, all but the directories in it."""
+        path = directory
         try:
-            for piece in self.content(node):
-                if hasher is not None:
-                    hasher.update(piece)
-                yield piece
-        except Damage as damage:
-            raise Damage(
-                f"cannot restore {escape(path)}: {damage.message}; nothing was changed",
-                hint="choose another checkpoint, or restore other paths with -- PATH",
-                details={**damage.details, "path": escape(path)},
-            ) from damage
-        if hasher is not None and hasher.id() != node.content:
-            raise Damage(f"cannot restore {escape(path)}: its chunks do not add up to content {node.content.hex()}")
+            fd, given = self.building.enter(directory)
+            for path, node in entries:
+                self.inodes.make(path, fd, node.name, node, given)
+            self.building.leave(directory)
+        except OSError as error:
+            _raise_unless_gone(path, error)
+            self.unreachable.update((path, _UNREACHABLE) for path, _ in entries)
+        self.progress.advance(sum(_size(node) for _, node in entries))
+
+    def _build_rest(self) -> None:
+        try:
+            self.building.complete()
+        except OSError as error:
+            _raise_unless_gone(ROOT, error)
+            missing = [path for path in self.layout.directories if path not in self.building.made]
+            self.unreachable.update((path, _UNREACHABLE) for path in missing)
+
+    def _ground(self, top: bytes) -> tuple[bytes, Given | None]:
+        """Where a new directory is to be built, and what is given there."""
+        home, name = self.home(top), b"%d" % len(self.staged)
+        self.staged[top] = (home, name)
+        return join(home, name), self._given[home]
 
     def home(self, path: bytes) -> bytes:
         """The staging directory for ``path``: as high as one device and our rights reach, made on first use."""
@@ -162,7 +166,7 @@ class Staging:
         return self._home_of[parent]
 
     def _home(self, top: bytes) -> bytes:
-        while top in self.created:
+        while top in self.building:
             top, _ = split(top)
         device = self.signatures[top].device
         while top != ROOT and top not in self.borders and self.signatures[split(top)[0]].device == device:
@@ -173,7 +177,9 @@ class Staging:
             self._loosen(top)
             name = temporary_name(self.nonce, len(self._homes))
             placing.make_directory(self.directories.fd(top), name)
-            self._homes[top] = join(top, name)
+            self._homes[top] = home = join(top, name)
+            many = len(self.layout.staged) + len(self.layout.directories) >= LEARNT_FOR
+            self._given[home] = making.learn(self.directories.fd(home)) if many else None
         return self._homes[top]
 
     def _may_use(self, path: bytes) -> bool:
@@ -222,10 +228,14 @@ class Staging:
                 placing.remove_staging(self.directories.fd(parent), name)
 
 
-def _raise_unless_gone(error: OSError) -> None:
+_UNREACHABLE = "a directory above it changed after the safety checkpoint was taken"
+
+
+def _raise_unless_gone(path: bytes, error: OSError) -> None:
     """Go on where a path's directory is not what it was, instead of giving everything up."""
     if error.errno not in GONE:
-        raise error
+        cause = error.strerror or str(error)
+        raise StorageFailed(f"cannot stage {escape(path)} in the workspace: {cause}; nothing was changed") from error
 
 
 def _is_writable(fd: int) -> bool:

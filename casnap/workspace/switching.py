@@ -27,6 +27,8 @@ from casnap.workspace.side_files import LOGS, database_of, is_database_size
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
 
+_NOT_PLACED = "its directory could not be put in place"
+
 Late = Callable[[bytes, int], None]
 """Takes what was written into an entry (path, open descriptor) while it was being replaced."""
 
@@ -65,28 +67,32 @@ class Switch:
         self._moved = self._moved_databases()
         for change in self.layout.removals:
             self._try(change.path, self._remove, change)
-        for path in self.layout.directories:
-            self._try(path, self._make_directory, path)
         self.outcome.left_alone += [Problem(path, why) for path, why in self.staging.unreachable.items()]
         for path in self.staging.staged:
-            self._try(path, self._place, path)
+            if path in self.staging.unreachable or self._try(path, self._place, path):
+                continue
+            if path in self.staging.building:  # nothing that was built in it has a place
+                below = self.staging.building.below(path) - self.staging.unreachable.keys()
+                self.outcome.left_alone += [Problem(missed, _NOT_PLACED) for missed in sorted(below)]
         for path, base in self.layout.linked:
             self._try(path, self._join, path, base)
         self.staging.remove_homes()
         self._set_metadata()
-        self.outcome.problems += self.staging.faults
+        self.outcome.problems += self.staging.inodes.faults
         return self.outcome
 
-    def _try(self, path: bytes, act: Callable[..., None], *arguments: Any) -> None:
-        """Do something about a path; what cannot be done is reported, and the rest goes on."""
+    def _try(self, path: bytes, act: Callable[..., None], *arguments: Any) -> bool:
+        """Do something about a path; what cannot be done is reported, and the rest goes on. Whether it was done."""
         try:
             act(*arguments)
+            return True
         except _LeftAlone as reason:
             self.outcome.left_alone.append(Problem(path, str(reason)))
         except OSError as error:
             self.outcome.left_alone.append(Problem(path, error.strerror or str(error)))
         except CasnapError as error:
             self.outcome.left_alone.append(Problem(path, error.message))
+        return False
 
     def _moved_databases(self) -> set[bytes]:
         """The files of databases of which one is not as the safety checkpoint saw it: all are left alone then."""
@@ -121,9 +127,6 @@ class Switch:
 
     def _parent(self, path: bytes) -> int:
         return self.directories.fd(split(path)[0])
-
-    def _make_directory(self, path: bytes) -> None:
-        placing.make_directory(self._parent(path), split(path)[1])
 
     def _require_unmoved(self, path: bytes) -> None:
         if path in self._moved:
@@ -162,8 +165,6 @@ class Switch:
                 raise _LeftAlone("its database came into use after the safety checkpoint was taken")
             with self._guarded(path):
                 placing.replace(source, target)
-        elif split(path)[0] in self.staging.created:  # nobody else knows of that directory
-            placing.replace(source, target)
         else:
             placing.place_new(source, target)
 
@@ -256,8 +257,9 @@ class Switch:
                 self._try(path, self._repair, path, node)
         failed = {problem.path for problem in self.outcome.left_alone}
         gone = {c.path for c in self.layout.removals if not isinstance(c.new, Directory)} - failed
-        never = failed & self.staging.created
-        for path in sorted(directories - gone - never, key=lambda path: len(components(path)), reverse=True):
+        never = failed & self.layout.directories.keys()
+        done = self.staging.building.finished
+        for path in sorted(directories - gone - never - done, key=lambda path: len(components(path)), reverse=True):
             self._try(path, self._finish_directory, path)
 
     def _repair(self, path: bytes, node: AnyNode) -> None:
@@ -284,7 +286,7 @@ class Switch:
     def _is_in_scope(self, path: bytes) -> bool:
         if path in self.staging.borders:  # what is mounted there has its own metadata
             return False
-        return self.whole or path in self.staging.created or path in self.layout.repaired
+        return self.whole or path in self.staging.building or path in self.layout.repaired
 
     def _note(self, path: bytes, faults: list[str]) -> None:
         self.outcome.problems += [Problem(path, fault) for fault in faults]

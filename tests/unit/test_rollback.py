@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import pyfastcdc  # noqa: F401  # an ordinary user may be unable to reach what is imported late
 import pytest
@@ -17,8 +18,9 @@ import sqlite_utils  # noqa: F401
 
 from casnap import CheckpointManager, Damage, StorageFailed
 from casnap.engine import restoring
-from casnap.fs import placing
+from casnap.fs import making, placing
 from casnap.store.store import Store
+from casnap.workspace import staging
 from casnap.workspace.staging import Staging
 from support.oracle import difference, inodes, snapshot
 from support.scanning import NOBODY, as_nobody, settle
@@ -101,24 +103,35 @@ def test_a_missing_object_is_found_before_anything_is_changed(
     assert difference(before, snapshot(workspace)) == []
 
 
+@pytest.mark.parametrize(("owner", "maker"), [(placing, "create_file"), (making, "make_file")])
+@pytest.mark.parametrize("directory", [".", "new/deep"])
 def test_a_failure_while_staging_leaves_the_workspace_as_it_was(
-    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+    workspace: Path,
+    manager: CheckpointManager,
+    monkeypatch: pytest.MonkeyPatch,
+    owner: ModuleType,
+    maker: str,
+    directory: str,
 ) -> None:
+    monkeypatch.setattr(staging, "LEARNT_FOR", 1 if owner is making else 1000)
+    (workspace / directory).mkdir(parents=True, exist_ok=True)
     for number in range(9):
-        (workspace / f"f{number}").write_text(f"one {number}")
+        (workspace / directory / f"f{number}").write_text(f"one {number}")
     manager.create("one")
+    if directory != ".":
+        shutil.rmtree(workspace / "new")
     for number in range(9):
         (workspace / f"f{number}").write_text(f"two {number}")
     before = snapshot(workspace)
-    create, made = placing.create_file, []
+    create, made = getattr(owner, maker), []
 
     def refuse_the_fifth(*args: object, **options: object) -> object:
         made.append(1)
         if len(made) == 5:
             raise OSError(28, "No space left on device")
-        return create(*args, **options)  # type: ignore[arg-type]
+        return create(*args, **options)
 
-    monkeypatch.setattr(placing, "create_file", refuse_the_fifth)
+    monkeypatch.setattr(owner, maker, refuse_the_fifth)
     with pytest.raises(StorageFailed, match="nothing was changed"):
         manager.rollback("one")
     assert difference(before, snapshot(workspace)) == []
@@ -174,6 +187,51 @@ def test_a_file_that_appears_where_one_is_to_be_placed_is_left_alone(
     assert [problem.path for problem in report.left_alone] == [b"f"]
     assert (workspace / "f").read_text() == "precious"
     assert sorted(os.listdir(workspace)) == ["f"]
+
+
+@pytest.mark.parametrize("taken", ["file", "full directory"])
+def test_a_directory_whose_name_others_take_meanwhile_is_reported_with_all_that_is_in_it(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, taken: str
+) -> None:
+    nested(workspace / "x")
+    manager.create("one")
+    shutil.rmtree(workspace / "x")
+    between_staging_and_switch(monkeypatch, lambda: KINDS[taken](workspace / "x"))
+    there = "x/f" if taken == "full directory" else "x"
+    report = manager.rollback("one")
+    left_alone = {problem.path for problem in report.left_alone}
+    assert left_alone >= {b"x", b"x/g", b"x/in", b"x/in/deep", b"x/in/deep/f"}
+    assert (workspace / there).read_text() in ("file", "in a directory")
+    assert os.listdir(workspace) == ["x"]
+
+
+@pytest.mark.parametrize("depth", [1, 3, 300])
+def test_what_was_staged_is_taken_away_however_deep_and_whatever_its_modes(depth: int) -> None:
+    place = Path(tempfile.mkdtemp(prefix="casnap-staged-"))
+    place.chmod(0o777)
+
+    def remove() -> None:
+        home = place / "home"
+        home.mkdir()
+        deep = home
+        for level in range(depth):
+            deep = deep / f"{level % 7}"
+            deep.mkdir()
+            (deep / "f").write_text("f")
+            (deep / "risen0").mkdir()
+        (home / "risen0").mkdir()
+        for directory, _, _ in os.walk(home, topdown=False):
+            os.chmod(directory, 0o500)
+        home.chmod(0o700)
+        fd = os.open(place, os.O_RDONLY)
+        placing.remove_staging(fd, b"home")
+        os.close(fd)
+
+    try:
+        as_nobody(remove)
+        assert os.listdir(place) == []
+    finally:
+        shutil.rmtree(place)
 
 
 def test_a_directory_that_gains_an_entry_meanwhile_stays(

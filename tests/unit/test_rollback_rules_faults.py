@@ -324,7 +324,7 @@ def test_a_directory_that_an_interrupted_run_made_is_finished_or_taken_away(
     with_a = below_root(workspace)
     shutil.rmtree(workspace / "a")
     without = below_root(workspace)
-    die_after(monkeypatch, "make_directory", 2, lambda: manager.rollback("c1", paths=["a/f"]))
+    die_after(monkeypatch, "place_new", 1, lambda: manager.rollback("c1", paths=["a/f"]))
     manager.recover(back=back)
     assert difference(without if back else with_a, below_root(workspace)) == []
     assert (workspace / "a").exists() is not back
