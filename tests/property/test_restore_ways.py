@@ -91,6 +91,8 @@ def test_both_ways_make_the_same_tree(seed: int, mask: int, kind: str) -> None:
         workspace = make_place(place / "above", kind) / "workspace"
         make_tree(workspace, rng, files=30)
         spoil(workspace, rng)
+        with open(workspace / "sparse", "xb") as file:
+            file.truncate(1 << 20)
         with CheckpointManager(workspace, store=place / "store") as manager:
             manager.create("c1")
             wanted = state(workspace)
@@ -99,6 +101,7 @@ def test_both_ways_make_the_same_tree(seed: int, mask: int, kind: str) -> None:
                 restored = make_place(place / f"restored-{way}", kind) / "in"
                 assert manager.restore_to(restored).problems == ()
                 assert state(restored) == wanted
+                assert os.lstat(restored / "sparse").st_blocks == os.lstat(workspace / "sparse").st_blocks
                 gone = [path for path in workspace.iterdir() if rng.random() < 0.7]
                 for path in gone:
                     shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()

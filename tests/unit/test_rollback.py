@@ -205,6 +205,36 @@ def test_a_directory_whose_name_others_take_meanwhile_is_reported_with_all_that_
     assert os.listdir(workspace) == ["x"]
 
 
+@pytest.mark.parametrize("mode", [0o500, 0o300, 0o555, 0o2750, 0o755])
+def test_directories_come_back_whole_to_who_may_not_write_in_them(mode: int) -> None:
+    place = Path(tempfile.mkdtemp(prefix="casnap-modes-"))
+    place.chmod(0o777)
+
+    def act() -> None:
+        workspace = place / "workspace"
+        inner = workspace / "d" / "in" / "deep"
+        inner.mkdir(parents=True)
+        for number in range(10):
+            (inner / f"f{number}").write_text("f")
+        os.link(inner / "f1", workspace / "d" / "in" / "linked")
+        chain = (inner, inner.parent, inner.parent.parent)
+        for directory in chain:
+            directory.chmod(mode | 0o500)
+        manager = CheckpointManager(workspace, store=place / "store")
+        manager.create("one")
+        before = snapshot(workspace)
+        for directory in chain:
+            directory.chmod(0o700)
+        shutil.rmtree(workspace / "d")
+        assert manager.rollback("one").complete
+        assert difference(before, snapshot(workspace)) == []
+
+    try:
+        as_nobody(act)
+    finally:
+        shutil.rmtree(place)
+
+
 @pytest.mark.parametrize("depth", [1, 3, 300])
 def test_what_was_staged_is_taken_away_however_deep_and_whatever_its_modes(depth: int) -> None:
     place = Path(tempfile.mkdtemp(prefix="casnap-staged-"))
