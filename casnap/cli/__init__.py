@@ -17,29 +17,17 @@ def main() -> NoReturn:
     """Run the command that this process was started for, and exit with its status."""
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
-        sys.exit(_tell_version())
+        _leave(_tell_version())
     gc.disable()  # until the command begins: what modules consist of stays, however often one looks
     try:
-        _import_msgspec()
-        from casnap.cli.running import run
+        from casnap.cli.foreign import StandIns, import_msgspec
+
+        import_msgspec()
+        with StandIns():
+            from casnap.cli.running import run
     except KeyboardInterrupt:  # before there is anything to tell it to
         sys.exit(130)
     _leave(run(arguments))
-
-
-def _import_msgspec() -> None:
-    """Import msgspec without typing_extensions, which it takes where it finds it.
-
-    For these classes typing does as well; the other, and all of the compiler that it brings along, takes a third of
-    the time until a command can begin. Who imports casnap as a library keeps what they have.
-    """
-    hidden = sys.modules.get("typing_extensions")
-    if hidden is None:
-        sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # no such module, as importlib knows it
-    import msgspec  # noqa: F401
-
-    if hidden is None:
-        del sys.modules["typing_extensions"]
 
 
 def _leave(status: int) -> NoReturn:

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from casnap.cli.errors import Terminated, report
+from casnap.cli.foreign import StandIns
 from casnap.cli.output import Output
 from casnap.cli.session import Session
 from casnap.cli.spellings import Request, read
@@ -67,7 +68,8 @@ def _collect_from_now_on() -> None:
 
 
 def _function(request: Request) -> Callable[..., int]:
-    function: Callable[..., int] = importlib.import_module(f"casnap.cli.{request.verb}").carry_out
+    with StandIns():
+        function: Callable[..., int] = importlib.import_module(f"casnap.cli.{request.verb}").carry_out
     return function
 
 

@@ -26,7 +26,7 @@ THIRD_PARTY = {"blake3", "msgspec", "zstandard"}
 BROUGHT_ALONG = {"_distutils_hack", "sitecustomize", "usercustomize", "typing_extensions"}
 
 ROOMS = {
-    "cli": "errors grammar output progress running session spellings text",
+    "cli": "errors foreign grammar output progress running session spellings text",
     "codec": "canonical checkpoints chunking compression entries hashing lines metadata operations packs paths records",
     "engine": "context history workspaces",
     "fs": "appending durable locks",
