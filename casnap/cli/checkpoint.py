@@ -12,7 +12,6 @@ from casnap.cli.text import checkpoint_line, left_out_text, path_text, problem_l
 from casnap.engine.checkpoint import described, make_checkpoint, require_free
 from casnap.errors import CasnapError, Usage
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo
-from casnap.model.revision import normalise_name
 from casnap.settings import Protected
 
 LOST = 3
@@ -40,6 +39,8 @@ def carry_out(
     if replace and wanted is None:
         raise Usage("bad arguments: --replace without a name", hint="name it: casnap checkpoint NAME --replace")
     if wanted is not None:  # what is wrong with the request is said before anything is registered
+        from casnap.model.revision import normalise_name
+
         normalise_name(wanted)
     facts = _parse_metadata(metadata)
     text = _require_text("message", message or "")

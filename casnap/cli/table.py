@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from casnap.cli.output import Output
@@ -40,6 +39,8 @@ def _width(text: str) -> int:
     """Columns that ``text`` takes on a terminal: wide characters take two, combining ones none."""
     if text.isascii():
         return len(text)
+    import unicodedata  # here, since few names and messages need it
+
     return sum(
         0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
         for character in text

@@ -5,14 +5,17 @@ from __future__ import annotations
 import datetime as dt
 import stat
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from casnap.cli.output import printable
-from casnap.model.change import Aspect, Change, ChangeKind
-from casnap.model.checkpoint import Checkpoint, Counts
 from casnap.model.ids import SHORT_ID
 from casnap.model.paths import escape
-from casnap.model.report import Problem
 from casnap.model.tree import NANOSECONDS, AnyEntry, Device, File, OmitReason, Omitted, Symlink
+
+if TYPE_CHECKING:
+    from casnap.model.change import Aspect, Change
+    from casnap.model.checkpoint import Checkpoint, Counts
+    from casnap.model.report import Problem
 
 _SIZE_UNITS = ("kB", "MB", "GB", "TB")
 _KILO = 1000
@@ -79,6 +82,8 @@ def checkpoint_line(checkpoint: Checkpoint, seconds: float) -> str:
 
 def change_line(change: Change) -> str:
     """A path that differs: git's letter, the path and, for a change, what of it differs."""
+    from casnap.model.change import Aspect, ChangeKind  # here and below, since most commands show no changes
+
     aspects = change.aspects if change.only_times else change.aspects & ~Aspect.TIME  # beside others it says nothing
     words = aspect_words(aspects) if change.kind is ChangeKind.CHANGED else []
     return f"{plan_line(change)}  ({', '.join(words)})" if words else plan_line(change)
@@ -86,6 +91,8 @@ def change_line(change: Change) -> str:
 
 def aspect_words(aspects: Aspect) -> list[str]:
     """What of a path differs, as words."""
+    from casnap.model.change import Aspect
+
     return [aspect.name.lower() for aspect in Aspect if aspect in aspects and aspect.name]
 
 

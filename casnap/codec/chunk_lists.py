@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, NamedTuple, Union
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Union
 
 from msgspec import Struct
 
@@ -12,7 +12,9 @@ from casnap.codec.compression import MAX_RAW
 from casnap.codec.hashing import object_id
 from casnap.errors import Damage
 from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 ChunkEntry = tuple[int, bytes]
 """Length in bytes, and id, of a chunk."""

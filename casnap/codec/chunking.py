@@ -9,21 +9,24 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class ByteStream(Protocol):
+        """What is cut."""
+
+        def read(self, size: int, /) -> bytes:
+            """The next bytes, at most ``size``, and none only at the end."""
+
 
 KIB = 1 << 10
 
 SINGLE_CHUNK_BOUND = 1 << 20
 """A file of at most so many bytes is one chunk and is not cut."""
-
-
-class ByteStream(Protocol):
-    """What is cut."""
-
-    def read(self, size: int, /) -> bytes:
-        """The next bytes, at most ``size``, and none only at the end."""
 
 
 class ChunkerParameters(Struct, frozen=True):

@@ -12,6 +12,9 @@ from casnap.model.tree import AnyEntry, Device, Directory, Fifo, File, Listing, 
 
 CHECKSUM_SIZE = 8
 
+NO_PREVIOUS = "0" * 64
+"""What stands for the hash of the line before the first of the operation log."""
+
 CONTEXTS = {
     ObjectKind.CHUNK_LIST: "casnap 2026 store format 1 chunk list",
     ObjectKind.TREE: "casnap 2026 store format 1 tree",

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from casnap.codec.operations import NO_PREVIOUS as NO_PREVIOUS
+from casnap.codec.hashing import NO_PREVIOUS as NO_PREVIOUS
 from casnap.codec.operations import find_fault, is_known_result
 from casnap.errors import Damage, Refused, TooNew
 from casnap.model.operation import AnyOperation

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from casnap.codec.hashing import NO_PREVIOUS
 from casnap.codec.packs import MAX_PACK_SIZE
 from casnap.codec.paths import is_path
 from casnap.codec.records import ALIGNMENT
@@ -32,9 +33,6 @@ from casnap.model.operation import (
     WorkspaceRegistered,
 )
 from casnap.model.paths import unescape
-
-NO_PREVIOUS = "0" * 64
-"""What stands for the hash of the line before the first."""
 
 _INT64 = 1 << 63
 _HASH = re.compile(r"[0-9a-f]{64}")

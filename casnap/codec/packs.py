@@ -24,13 +24,12 @@ from casnap.codec.records import (
     parse_header,
 )
 from casnap.errors import Damage, TooNew
-from casnap.model.ids import ID_SIZE, ObjectKind
+from casnap.model.ids import ID_SIZE, STORE_ID_SIZE, ObjectKind
 
 PACK_MAGIC = b"\xc5casnap\n"
 PACK_VERSION = 1
 PACK_HEADER_SIZE = 64
 PACK_ID_SIZE = 16
-STORE_ID_SIZE = 16
 
 SESSION_SIZE = 32
 """Random bytes in a session record."""

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 MAX_UNPAGED = 512
 MIN_PAGE = 64

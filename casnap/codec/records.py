@@ -15,6 +15,7 @@ from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
 
 __all__ = [
     "ALIGNMENT",
+    "FIXED",
     "HEADER_SIZE",
     "MAGIC",
     "MAX_DEPTH",
@@ -25,17 +26,18 @@ __all__ = [
     "MAX_RAW",
     "MAX_STANDING",
     "NO_SLOT",
+    "OBJECT_KINDS",
+    "PREFIX_SIZE",
     "Encoding",
     "RecordHeader",
     "RecordKind",
+    "aligned",
     "check_payload",
-    "decode_full",
     "decode_payload",
     "encode_full",
     "encode_group",
     "encode_record",
     "identify",
-    "open_full",
     "parse_header",
     "split_group",
 ]
@@ -68,7 +70,9 @@ NO_SLOT = -1
 
 MAX_DISTANCE = 0xFFFF_FFFF
 
-_FIXED = struct.Struct("<4sBBBBII8sIHH")
+FIXED = struct.Struct("<4sBBBBII8sIHH")
+"""A header without its base id and its checksum."""
+
 _GROUP_HEAD = struct.Struct("<I")
 _GROUP_ROW = struct.Struct("<BI")
 
@@ -124,7 +128,7 @@ class RecordHeader(Struct, frozen=True):
     @property
     def size(self) -> int:
         """Length of the whole record in bytes, padding included."""
-        return _aligned(self.payload_offset + self.payload_size + CHECKSUM_SIZE)
+        return aligned(self.payload_offset + self.payload_size + CHECKSUM_SIZE)
 
 
 def encode_record(
@@ -162,7 +166,7 @@ def encode_record(
         raise ValueError(f"cannot write record: {fault}")
     form = _base_form(header) | standing << _FORM_BITS
     where = (base_distance, base_slot + 1, 0)
-    fixed = _FIXED.pack(MAGIC, kind, encoding, depth, form, len(payload), raw_size, header.id_prefix, *where)
+    fixed = FIXED.pack(MAGIC, kind, encoding, depth, form, len(payload), raw_size, header.id_prefix, *where)
     end = header.payload_offset + len(payload) + CHECKSUM_SIZE
     padding = bytes(header.size - end)
     return b"".join((fixed, checksum(fixed, base_id), base_id, payload, checksum(payload), padding))
@@ -178,7 +182,7 @@ def encode_full(kind: ObjectKind, id: bytes, encoding: Encoding, payload: bytes,
     fits = size == raw_size if encoding is Encoding.RAW else encoding is Encoding.ZSTD and 0 < size < raw_size
     if not fits or raw_size > MAX_RAW or len(id) != ID_SIZE:
         raise ValueError(f"cannot write record: {size} bytes for {raw_size}, or an id of {len(id)}, do not fit")
-    fixed = _FIXED.pack(MAGIC, kind, encoding, 0, 0, size, raw_size, id[:PREFIX_SIZE], 0, 0, 0)
+    fixed = FIXED.pack(MAGIC, kind, encoding, 0, 0, size, raw_size, id[:PREFIX_SIZE], 0, 0, 0)
     padding = bytes(-(HEADER_SIZE + size + CHECKSUM_SIZE) % ALIGNMENT)
     return b"".join((fixed, checksum(fixed), payload, checksum(payload), padding))
 
@@ -192,13 +196,13 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
     """
     if len(data) < HEADER_SIZE:
         raise Damage("cannot read record header: it is cut short")
-    magic, kind, encoding, depth, form, payload_size, raw_size, prefix, *where = _FIXED.unpack_from(data)
+    magic, kind, encoding, depth, form, payload_size, raw_size, prefix, *where = FIXED.unpack_from(data)
     if magic != MAGIC:
         raise Damage("cannot read record header: it does not begin like one")
     standing, form = form >> _FORM_BITS, form & (1 << _FORM_BITS) - 1
     # Any form, also a later one, says by this bit whether an id follows: so its checksum can be checked.
     base_id = bytes(data[HEADER_SIZE:MAX_HEADER_SIZE]) if form & _BASE_ID else b""
-    if checksum(data[: _FIXED.size], base_id) != data[_FIXED.size : HEADER_SIZE]:
+    if checksum(data[: FIXED.size], base_id) != data[FIXED.size : HEADER_SIZE]:
         raise Damage("cannot read record header: its checksum is wrong")
     if kind not in _KINDS or encoding not in _ENCODINGS or form not in (_NO_BASE, _BASE_DISTANCE, _BASE_ID):
         raise TooNew(
@@ -212,40 +216,6 @@ def parse_header(data: bytes | memoryview) -> RecordHeader:
     if fault := _fault(header) or _form_fault(form, header) or (rest and "its reserved bytes are not zero"):
         raise Damage(f"cannot read record header: {fault}")
     return header
-
-
-def open_full(data: bytes, start: int) -> tuple[ObjectKey, int] | None:
-    """The object in a whole, sound record of one that builds on none, and where the record ends.
-
-    None of whatever else begins at ``start``, or is wrong with it: :func:`parse_header`, :func:`check_payload`,
-    :func:`decode_payload` and :func:`identify` tell what. They are what this asks at once, since nearly all records are
-    of this kind.
-    """
-    first = start + HEADER_SIZE
-    if first > len(data):
-        return None
-    magic, number, encoding, depth, form, size, raw_size, prefix, *where = _FIXED.unpack_from(data, start)
-    kind = _OBJECT_KINDS.get(number)
-    last = first + size
-    end = start + _aligned(last + CHECKSUM_SIZE - start)
-    if magic != MAGIC or kind is None or depth or form or any(where) or raw_size > MAX_RAW or end > len(data):
-        return None
-    payload = data[first:last]
-    if checksum(data[start : start + _FIXED.size]) != data[start + _FIXED.size : first]:
-        return None
-    if checksum(payload) + bytes(end - last - CHECKSUM_SIZE) != data[last:end]:
-        return None
-    if encoding == Encoding.ZSTD and 0 < size < raw_size:
-        try:
-            raw = decompress(payload, raw_size)
-        except Damage:
-            return None
-    elif encoding == Encoding.RAW and size == raw_size:
-        raw = payload
-    else:
-        return None
-    id = object_id(kind, raw)
-    return (ObjectKey(kind, id), end) if id[:PREFIX_SIZE] == prefix else None
 
 
 def check_payload(header: RecordHeader, data: bytes | memoryview) -> bytes:
@@ -264,35 +234,6 @@ def check_payload(header: RecordHeader, data: bytes | memoryview) -> bytes:
     if any(data[end + CHECKSUM_SIZE : size]):
         raise Damage("cannot read record: its padding is not zero")
     return payload
-
-
-def decode_full(data: bytes, start: int, key: ObjectKey) -> bytes | None:
-    """The object ``key`` where its record begins at ``start`` and builds on no other: nearly all that is read.
-
-    None for any other record, for one that is damaged or not of this object, and where ``data`` ends before it does:
-    :func:`parse_header` and those after it tell which.
-    """
-    if len(data) < start + HEADER_SIZE:
-        return None
-    magic, kind, encoding, depth, form, size, raw_size, prefix, *where = _FIXED.unpack_from(data, start)
-    if magic != MAGIC or depth or form or any(where) or kind != key.kind or prefix != key.id[:PREFIX_SIZE]:
-        return None
-    fits = size == raw_size if encoding == Encoding.RAW else encoding == Encoding.ZSTD and 0 < size < raw_size
-    begin = start + HEADER_SIZE
-    end = begin + size
-    last = start + _aligned(HEADER_SIZE + size + CHECKSUM_SIZE)
-    if not fits or raw_size > MAX_RAW or len(data) < last:
-        return None
-    if checksum(data[start : start + _FIXED.size]) != data[start + _FIXED.size : begin]:
-        return None
-    payload = data[begin:end]
-    if checksum(payload) != data[end : end + CHECKSUM_SIZE] or any(data[end + CHECKSUM_SIZE : last]):
-        return None
-    try:
-        raw = payload if encoding == Encoding.RAW else decompress(payload, raw_size)
-    except Damage:
-        return None
-    return raw if object_id(key.kind, raw) == key.id else None
 
 
 def decode_payload(header: RecordHeader, payload: bytes, base: bytes | None) -> bytes:
@@ -347,11 +288,11 @@ def split_group(raw: bytes) -> tuple[tuple[ObjectKey, bytes], ...]:
     if not 0 < count <= MAX_GROUP or position > len(raw):
         raise Damage("cannot read group: its table is cut short")
     rows = list(_GROUP_ROW.iter_unpack(raw[_GROUP_HEAD.size : position]))
-    if position + sum(size for _, size in rows) != len(raw) or not {kind for kind, _ in rows} <= _OBJECT_KINDS.keys():
+    if position + sum(size for _, size in rows) != len(raw) or not {kind for kind, _ in rows} <= OBJECT_KINDS.keys():
         raise Damage("cannot read group: its table does not fit its bytes")
     objects = []
     for number, size in rows:
-        data, kind = raw[position : position + size], _OBJECT_KINDS[number]
+        data, kind = raw[position : position + size], OBJECT_KINDS[number]
         objects.append((ObjectKey(kind, object_id(kind, data)), data))
         position += size
     return tuple(objects)
@@ -359,11 +300,12 @@ def split_group(raw: bytes) -> tuple[tuple[ObjectKey, bytes], ...]:
 
 _KINDS = {int(kind): kind for kind in RecordKind}
 _ENCODINGS = {int(encoding): encoding for encoding in Encoding}
-_OBJECT_KINDS = {int(kind): kind for kind in ObjectKind}
+OBJECT_KINDS = {int(kind): kind for kind in ObjectKind}
 _ZERO_PREFIX = bytes(PREFIX_SIZE)
 
 
-def _aligned(size: int) -> int:
+def aligned(size: int) -> int:
+    """The bytes that something of ``size`` takes in a pack."""
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 

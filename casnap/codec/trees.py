@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import ClassVar, NamedTuple, Union
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Union
 
 from msgspec import Struct
 
@@ -13,9 +13,11 @@ from casnap.codec.entries import MAX_XATTRS, find_fault, names_fault, xattrs_siz
 from casnap.codec.hashing import object_id
 from casnap.errors import Damage, Refused
 from casnap.model.ids import ID_SIZE, ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
 from casnap.model.paths import escape
 from casnap.model.tree import Listing, Omitted
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 MAX_LEAF = 1 << 20
 """Most bytes in a leaf of more than one entry; only extended attributes and long link targets get there."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import stat
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -13,22 +13,22 @@ from casnap.codec.checkpoints import encode_checkpoint
 from casnap.codec.metadata import encode_metadata
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, restarted, workspace_lock, workspace_row
-from casnap.engine.git import git_state
 from casnap.engine.history import load_object, noun_of
 from casnap.engine.scanning import LiveScan, save_cache, scan_workspace
 from casnap.engine.target_rules import RULES_DIFFER, rules_differ
 from casnap.errors import CasnapError, Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
-from casnap.model.objects import ObjectSource
-from casnap.model.operation import AnyOperation, CheckpointMade
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
-from casnap.model.revision import normalise_name
 from casnap.model.tree import NANOSECONDS
-from casnap.store.session import WriteSession
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.garbage import no_collection
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
+    from casnap.model.operation import AnyOperation
+    from casnap.store.session import WriteSession
 
 LARGEST = 3
 """How many directories a workspace's first checkpoint names."""
@@ -58,9 +58,7 @@ def make_checkpoint(
         Refused: the name is taken in this workspace.
         StorageFailed: it would take too much of the store's disk, or that disk refuses.
     """
-    wanted = _Wanted(
-        normalise_name(name) if name is not None else "", as_text(message), described(metadata), pin, replace
-    )
+    wanted = _Wanted(_name(name), as_text(message), described(metadata), pin, replace)
     guard = _space_guard(context, half=not yes)
     with workspace_lock(context, [workspace.id], "checkpoint"):
         row = workspace_row(context.store.state(), workspace)
@@ -141,6 +139,8 @@ def _commit(
     context: Context, row: WorkspaceRow, live: LiveScan, wanted: _Wanted, counts: Counts, session: WriteSession
 ) -> tuple[bytes, tuple[str, ...]]:
     """The id of the checkpoint that is made, and what there is to say about its name."""
+    from casnap.model.operation import CheckpointMade  # here, since an unchanged tree makes none
+
     key, data = encode_checkpoint(checkpoint_object(context, row, live, session, wanted.message, wanted.metadata))
     session.put(key, data)
     moved: list[str] = []
@@ -213,6 +213,8 @@ def checkpoint_object(
     context: Context, row: WorkspaceRow, live: LiveScan, source: ObjectSource, message: str, metadata: str
 ) -> CheckpointObject:
     """What a checkpoint of ``live``, its objects in ``source``, with head as its parent records."""
+    from casnap.engine.git import git_state
+
     return CheckpointObject(
         workspace=row.id,
         root=live.root,
@@ -236,7 +238,15 @@ def require_free(context: Context, workspace: WorkspaceInfo, name: str) -> None:
         Refused: it is taken.
     """
     state = context.store.state()
-    require_free_name(state, workspace_row(state, workspace), normalise_name(name))
+    require_free_name(state, workspace_row(state, workspace), _name(name))
+
+
+def _name(name: str | None) -> str:
+    if name is None:
+        return ""
+    from casnap.model.revision import normalise_name  # here, since most checkpoints are given no name
+
+    return normalise_name(name)
 
 
 def require_free_name(state: State, row: WorkspaceRow, name: str) -> None:

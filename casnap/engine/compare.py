@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
-from casnap.codec.trees import load_listing
 from casnap.model.change import Aspect, Change, ChangeKind
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.objects import BatchSource, ObjectSource
 from casnap.model.paths import ROOT, ancestors, components, is_within, join
 from casnap.model.plan import LinkGroups, Plan, Protected
 from casnap.model.tree import (
@@ -25,6 +24,8 @@ from casnap.workspace.side_files import database_of, may_be_database
 
 AHEAD = 500
 """Directories whose trees are read together."""
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 
 class TreeView:
@@ -53,20 +54,22 @@ class TreeView:
     def entries(self, tree: bytes) -> Mapping[bytes, AnyEntry]:
         """The entries of one directory by name, sorted."""
         if tree not in self._known:
-            listing = self._listings.get(tree) or load_listing(self.source, tree)
+            listing = self._listings.get(tree) or self._load(tree)
             self._known[tree] = {entry.name: entry for entry in listing}
         return self._known[tree]
 
     def look_ahead(self, trees: Iterable[bytes]) -> None:
         """Remember the entries of many directories, whose objects are read together."""
-        wanted = [tree for tree in dict.fromkeys(trees) if tree and tree not in self._known]
-        if len(wanted) < 2 or not isinstance(self.source, BatchSource):
+        at_hand = self._known.keys() | self._listings.keys()
+        wanted = [tree for tree in dict.fromkeys(trees) if tree and tree not in at_hand]
+        read_many = getattr(self.source, "read_many", None)
+        if len(wanted) < 2 or read_many is None:
             return
         for start in range(0, len(wanted), AHEAD):
             keys = [ObjectKey(ObjectKind.TREE, tree) for tree in wanted[start : start + AHEAD]]
-            ahead = _Ahead(self.source, self.source.read_many(keys))
+            ahead = _Ahead(self.source, read_many(keys))
             for key in keys:
-                self._known[key.id] = {entry.name: entry for entry in load_listing(ahead, key.id)}
+                self._known[key.id] = {entry.name: entry for entry in self._load(key.id, ahead)}
 
     def entry(self, path: bytes) -> AnyEntry | None:
         """The entry at a path, or None; a path below an omitted entry is the omitted entry."""
@@ -87,8 +90,13 @@ class TreeView:
             at, entry = stack.pop()
             yield at, entry
             if isinstance(entry, Directory):
-                children = load_listing(self.source, entry.tree)  # remembering all of a big tree is too much
+                children = self._load(entry.tree)  # remembering all of a big tree is too much
                 stack.extend((join(at, child.name), child) for child in reversed(children))
+
+    def _load(self, tree: bytes, source: ObjectSource | None = None) -> Listing:
+        from casnap.codec.trees import load_listing  # here, since of what has not changed no tree is read
+
+        return load_listing(source or self.source, tree)
 
 
 class _Ahead:

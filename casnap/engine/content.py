@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from casnap.codec.chunk_lists import load_chunk_list
 from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
 from casnap.model.paths import escape
 from casnap.model.tree import AnyNode, File
 from casnap.store.store import Store
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 AHEAD = 250
 """Files that are read together: one query tells where they lie."""

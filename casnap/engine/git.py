@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from casnap.engine.content import pieces
 from casnap.errors import Damage
 from casnap.model.checkpoint import GitState
-from casnap.model.objects import ObjectSource
 from casnap.model.paths import escape
 from casnap.model.tree import AnyEntry, File, Omitted, Symlink
 
 if TYPE_CHECKING:
     from casnap.engine.git_index import IndexEntry
+    from casnap.model.objects import ObjectSource
 
 _COMMIT = re.compile(r"^[0-9a-f]{40}([0-9a-f]{24})?$")
 _BRANCH = "refs/heads/"

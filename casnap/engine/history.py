@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import unicodedata
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from casnap.codec.checkpoints import decode_checkpoint
 from casnap.codec.metadata import decode_metadata
@@ -12,10 +11,11 @@ from casnap.engine.context import Context, workspace_row
 from casnap.errors import CasnapError, Damage, NotFound
 from casnap.model.checkpoint import Checkpoint, CheckpointObject, Counts, Origin, format_instant
 from casnap.model.ids import ID_SIZE, MIN_PREFIX, ObjectKey, ObjectKind, short
-from casnap.model.operation import CheckpointsDeleted
 from casnap.model.report import WorkspaceInfo
-from casnap.model.revision import At, Head, Latest, Revision, Step, Word
 from casnap.store.state import CheckpointRow, State, WorkspaceRow
+
+if TYPE_CHECKING:
+    from casnap.model.revision import Revision
 
 MOST_DIGITS = 18
 """Longest number that may be a step: SQLite's integers end there."""
@@ -131,6 +131,8 @@ class _Resolver:
         return row
 
     def base(self, revision: Revision) -> CheckpointRow:
+        from casnap.model.revision import At, Head, Latest, Step, Word  # here and below: who lists names none
+
         match revision.base:
             case Head():
                 return self._head()
@@ -143,7 +145,7 @@ class _Resolver:
                 row = self.state.stepped(self.workspace.id, number) if known else None
                 return self._live(row, f"step {number}")
             case Word(text):
-                return self._word(unicodedata.normalize("NFC", text))
+                return self._word(text)
 
     def _head(self) -> CheckpointRow:
         row = self.state.checkpoint(self.workspace.head) if self.workspace.head else None
@@ -170,6 +172,9 @@ class _Resolver:
         )
 
     def _word(self, text: str) -> CheckpointRow:
+        import unicodedata
+
+        text = unicodedata.normalize("NFC", text)
         found = self.state.named(self.workspace.id, text) or self._deleted_name(text)
         if found is not None:
             return found
@@ -243,6 +248,8 @@ class _Resolver:
 
     def _rule(self, row: CheckpointRow) -> str:
         """The rule that let a checkpoint go, empty for a person: only the operation log knows."""
+        from casnap.model.operation import CheckpointsDeleted
+
         rule = ""
         with contextlib.suppress(CasnapError):  # the error is worth saying without it
             for operation in self.context.store.operations():
@@ -284,6 +291,8 @@ def _is_freed(row: CheckpointRow) -> bool:
 
 
 def _spell(revision: Revision) -> str:
+    from casnap.model.revision import At, Head, Latest, Step, Word
+
     match revision.base:
         case Head():
             return "head"

@@ -15,16 +15,13 @@ from msgspec.structs import replace
 
 from casnap.engine.compare import TreeView
 from casnap.engine.context import Context
-from casnap.engine.sinks import MemorySink
 from casnap.errors import Damage
 from casnap.fs.directories import Directories
-from casnap.model.objects import ObjectSink, ObjectSource
 from casnap.model.paths import ROOT, split
 from casnap.model.plan import LinkGroups, Plan
 from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason
 from casnap.store.state import WorkspaceRow
-from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import CachedDirectory, StatCache
 from casnap.workspace.cache_file import CacheFile, Patched, encode_cache, load_cache
 from casnap.workspace.omissions import Exclusions
@@ -32,6 +29,9 @@ from casnap.workspace.scan import Scan, Trust, scan
 from casnap.workspace.signature import Signature
 
 if TYPE_CHECKING:
+    from casnap.engine.sinks import MemorySink
+    from casnap.model.objects import ObjectSink, ObjectSource
+    from casnap.workspace.ahead import ReadingAhead
     from casnap.workspace.databases import Copier
 
 
@@ -158,6 +158,8 @@ def scan_and_plan(
 
     Where trees that the cache vouches for are damaged in the store, everything is read anew.
     """
+    from casnap.engine.sinks import MemorySink  # here, since a checkpoint has a sink
+
     sink = MemorySink(context.store)
     live = scan_workspace(context, row, directories, sink, raw=raw)
     try:

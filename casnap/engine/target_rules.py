@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from casnap.engine.compare import TreeView
-from casnap.engine.content import pieces
 from casnap.errors import Damage
 from casnap.model.change import Change
 from casnap.model.paths import ROOT, components, join, split
@@ -59,6 +58,8 @@ class TargetRules:
         if entry.size > MAX_IGNORE_FILE:
             return None
         try:
+            from casnap.engine.content import pieces  # here, since most look at no rules but their own
+
             return b"".join(pieces(self.target.source, entry))
         except Damage:
             return None

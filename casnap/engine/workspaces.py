@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import stat
+from typing import TYPE_CHECKING
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.errors import NotFound, Refused, Usage
-from casnap.model.operation import AnyOperation, WorkspaceForgotten, WorkspaceRegistered
 from casnap.model.paths import escape
 from casnap.model.report import WorkspaceInfo
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
+
+if TYPE_CHECKING:
+    from casnap.model.operation import AnyOperation
 
 
 def canonical(path: str | bytes) -> bytes:
@@ -37,6 +40,8 @@ def register(
         return _info(known), False, ()
     directory = canonical(path)
     require_place(directory, store=bytes(context.store.path), home=home, allow_home=allow_home)
+
+    from casnap.model.operation import WorkspaceRegistered  # here and below, since most only look
 
     def build(state: State, commit: Commit) -> AnyOperation:
         earlier = state.workspace_at(directory)
@@ -189,6 +194,8 @@ def around_and_inside(state: State, row: WorkspaceRow) -> list[str]:
 
 def forget(context: Context, workspace: WorkspaceInfo, *, drop: bool = False) -> None:
     """Stop protecting a workspace; its checkpoints stay unless ``drop`` gives them to gc."""
+
+    from casnap.model.operation import WorkspaceForgotten
 
     def build(state: State, commit: Commit) -> AnyOperation:
         row = workspace_row(state, workspace)

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from casnap.model.age import NO_AGE, age_text, read_age
 from casnap.model.policy import (
     DEFAULT_COMPRESSION,
     DEFAULT_KEEP,
@@ -106,6 +105,8 @@ def _size_text(size: int) -> str:
 
 
 def _age(text: str) -> Value:
+    from casnap.model.age import NO_AGE, read_age  # here and below, since few set one
+
     if (age := read_age(text)) is None:
         raise BadValue(*NO_AGE)
     return age
@@ -116,6 +117,8 @@ def _accept_age(found: object) -> Value:
 
 
 def _age_text(age: int) -> str:
+    from casnap.model.age import age_text
+
     return age_text(age, "dhm")  # as retention is written: 7d and 30d, not 1w and 30d
 
 

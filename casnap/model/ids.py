@@ -8,6 +8,9 @@ from typing import NamedTuple
 ID_SIZE = 32
 """Bytes in an object id: BLAKE3-256."""
 
+STORE_ID_SIZE = 16
+"""Bytes in the id of a store: random ones."""
+
 SHORT_ID = 12
 """Hexadecimal digits of an id that are shown to a person."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from casnap.model.ids import ObjectKey
 
 
 class ObjectSource(Protocol):
-    """Gives the bytes of objects."""
+    """Gives the bytes of objects; some have ``read_many`` too, for those that can be had together."""
 
     def read(self, key: ObjectKey) -> bytes:
         """The object's bytes, checked against its name.
@@ -17,14 +17,6 @@ class ObjectSource(Protocol):
         Raises:
             Damage: it is missing, or no stored copy matches its name.
         """
-
-
-@runtime_checkable
-class BatchSource(ObjectSource, Protocol):
-    """Gives the bytes of many objects at once too."""
-
-    def read_many(self, keys: Iterable[ObjectKey]) -> dict[ObjectKey, bytes]:
-        """The bytes of those of ``keys`` that can be had together; of the others :meth:`read` tells more."""
 
 
 class ObjectSink(Protocol):

@@ -9,7 +9,7 @@ ROOT = b""
 NAME_MAX = 255
 """Longest name of a directory entry, in bytes (Linux NAME_MAX)."""
 
-_ESCAPED = re.compile(r"\\(\\|n|t|r|x[0-9a-f]{2})")
+_ESCAPED = r"\\(\\|n|t|r|x[0-9a-f]{2})"
 _SIMPLE = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 _PLAIN = {"\\": b"\\", "n": b"\n", "t": b"\t", "r": b"\r"}
 
@@ -85,7 +85,7 @@ def unescape(text: str) -> bytes:
     """
     parts: list[bytes] = []
     position = 0
-    for match in _ESCAPED.finditer(text):
+    for match in re.finditer(_ESCAPED, text):
         parts.append(_verbatim(text[position : match.start()]))
         code = match.group(1)
         parts.append(_PLAIN[code] if code in _PLAIN else bytes.fromhex(code[1:]))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from casnap.model.change import Change
 from casnap.model.tree import AnyEntry, OmitReason, Omitted, is_redacted
+
+if TYPE_CHECKING:
+    from casnap.model.change import Change
 
 LinkGroups = tuple[tuple[bytes, ...], ...]
 """Hard-link groups: sorted paths of one file, groups sorted."""

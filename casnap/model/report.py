@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
-from casnap.model.change import Change
 from casnap.model.checkpoint import Checkpoint, Counts
-from casnap.model.upkeep import UpkeepStatus
+
+if TYPE_CHECKING:
+    from casnap.model.change import Change
+    from casnap.model.upkeep import UpkeepStatus
 
 
 class Problem(Struct, frozen=True):

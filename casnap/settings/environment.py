@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import math
 import os
 import pwd
 import time
@@ -20,7 +18,7 @@ ROOT_STORE = Path("/var/lib/casnap")
 """Where root's store is."""
 
 _AGENTS = (("CLAUDECODE", "claude-code"), ("GEMINI_CLI", "gemini"), ("CODEX_*", "codex"), ("OPENCODE*", "opencode"))
-"""What each agent sets in the environment of its commands."""
+"""What each agent sets in the environment of its commands; a star at the end stands for anything."""
 
 _UNATTENDED = ("CASNAP_NO_INPUT", "CI")
 
@@ -106,7 +104,7 @@ def bounded_wait(seconds: float | None) -> float:
     """
     if seconds is None:
         return DEFAULT_WAIT
-    if not math.isfinite(seconds) or seconds < 0:
+    if not 0 <= seconds < float("inf"):
         raise Usage(f"bad wait {seconds}: not a number of seconds", hint="write --wait 30")
     return seconds
 
@@ -125,12 +123,16 @@ def _user() -> str:
 
 def _agent(environ: Mapping[str, str]) -> str:
     names = [name for name, value in environ.items() if value]
-    return next((agent for sign, agent in _AGENTS if fnmatch.filter(names, sign)), "")
+    return next((agent for sign, agent in _AGENTS if any(_is_sign(name, sign) for name in names)), "")
+
+
+def _is_sign(name: str, sign: str) -> bool:
+    return name.startswith(sign[:-1]) if sign.endswith("*") else name == sign
 
 
 def boot_id() -> str:
     """This boot of the kernel; empty where it has no name, and then nothing is believed across a process."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_bytes().decode("ascii").strip()
     except OSError:
         return ""

@@ -26,7 +26,6 @@ from casnap.settings.environment import (
     origin_of,
     store_path,
 )
-from casnap.settings.whole_file import read_whole
 
 SYSTEM_FILE = Path("/etc/casnap/config.toml")
 
@@ -189,6 +188,8 @@ def file_layer(path: Path) -> Layer:
     """The layer of a TOML file; one that does not exist, or cannot be reached, has no values."""
     try:
         os.lstat(path)
+        from casnap.settings.whole_file import read_whole  # here, since most runs meet no file
+
         data = read_whole(path)
     except (FileNotFoundError, NotADirectoryError):
         return Layer(str(path), {})

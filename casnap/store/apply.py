@@ -32,10 +32,7 @@ from casnap.model.operation import (
 from casnap.model.paths import unescape
 from casnap.store.index import most_entries
 from casnap.store.rows import CheckpointRow, Mark, OpenRollback, PackRow, UndoTarget, WorkspaceRow
-from casnap.store.tables import Tables
-
-NONE = b""
-"""Stands for the id of no checkpoint."""
+from casnap.store.tables import NONE, Tables, surviving_ancestor
 
 
 def apply(tables: Tables, operation: AnyOperation, mark: Mark) -> None:
@@ -54,20 +51,6 @@ def apply(tables: Tables, operation: AnyOperation, mark: Mark) -> None:
     if workspace is not None:
         tables.workspaces.put(replace(workspace, last_operation=operation.seq))
     tables.mark = mark
-
-
-def surviving_ancestor(tables: Tables, parent: bytes) -> bytes:
-    """``parent``, or the nearest of its ancestors that is not deleted; empty where there is none."""
-    seen = set()
-    while parent and parent not in seen:
-        row = tables.checkpoints.get(parent)
-        if row is None:
-            return NONE
-        if not row.deleted:
-            return parent
-        seen.add(parent)  # parents of one checkpoint cannot go round, but claims in a line can
-        parent = row.parent
-    return NONE
 
 
 def _register(workspace: WorkspaceRow | None, operation: WorkspaceRegistered) -> WorkspaceRow:

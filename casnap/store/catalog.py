@@ -65,7 +65,7 @@ class Catalog:
         self.path = path
         self._forks = _forks
         with _translated():
-            self._connection = _connect(f"{path.absolute().as_uri()}?mode=ro")
+            self._connection = _connect(path, "ro")
         try:
             self.mark = self._begin()
         except CatalogLost:
@@ -175,7 +175,7 @@ def writing(path: Path, mark: Mark, upkeep: Upkeep) -> Iterator[CatalogWriter]:
     Raises:
         CatalogLost: it could not be written; the file is as it was.
     """
-    with _translated(), contextlib.closing(_connect(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+    with _translated(), contextlib.closing(_connect(path, "rw")) as connection:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA wal_autocheckpoint = 0")
         connection.execute("BEGIN IMMEDIATE")
@@ -184,7 +184,7 @@ def writing(path: Path, mark: Mark, upkeep: Upkeep) -> Iterator[CatalogWriter]:
             yield writer
             connection.execute("DELETE FROM position")
             places = ", ".join("?" * (_POSITION.count(",") + 1))
-            values = (*mark, *astuple(upkeep))
+            values = (*astuple(mark), *astuple(upkeep))
             connection.execute(f"INSERT INTO position (one, {_POSITION}) VALUES (1, {places})", values)
             connection.execute("COMMIT")
         except BaseException:
@@ -207,7 +207,7 @@ def create(path: Path) -> None:
     """
     import sqlite_utils
 
-    with _translated(), contextlib.closing(_connect(f"{path.absolute().as_uri()}?mode=rw")) as connection:
+    with _translated(), contextlib.closing(_connect(path, "rw")) as connection:
         database = sqlite_utils.Database(connection)
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # what gc took away is to be given back
         database.enable_wal()
@@ -227,8 +227,11 @@ def _is_position(row: tuple[Any, ...]) -> bool:
     return all(isinstance(value, str if column == 1 else int) for column, value in enumerate(row))
 
 
-def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
+    quoted = "".join(f"%{byte:02x}" for byte in os.fsencode(path.absolute()))  # Path.as_uri() imports urllib
+    return sqlite3.connect(
+        f"file:{quoted}?mode={mode}", uri=True, timeout=_WAIT, isolation_level=None, check_same_thread=False
+    )
 
 
 @contextlib.contextmanager

@@ -6,13 +6,16 @@ leaves Python to whoever reads the next files meanwhile: a call for each would h
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections import deque
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from casnap.codec.compression import Encoding, compress, compress_all
 from casnap.model.ids import ObjectKey
+
+if TYPE_CHECKING:
+    import queue
+    import threading
 
 BATCH = 128
 """Objects in a batch."""
@@ -44,7 +47,7 @@ class Compressing:
         self._flying: deque[_Batch] = deque()
         self._flying_bytes = 0
         self._thread: threading.Thread | None = None
-        self._tasks: queue.SimpleQueue[_Batch | None] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[_Batch | None]
 
     def add(self, key: ObjectKey, data: bytes, base: ObjectKey | None) -> bool:
         """Take an object; whether so much is under way that :meth:`ready` should be asked before the next."""
@@ -82,6 +85,10 @@ class Compressing:
 
     def _send(self) -> None:
         if self._thread is None:
+            import queue  # here and below, since few objects need no thread
+            import threading
+
+            self._tasks = queue.SimpleQueue()
             self._thread = threading.Thread(target=_work, args=(self._tasks,), name="casnap-compress", daemon=True)
             self._thread.start()
         threads = THREADS if self._bytes >= BATCH_BYTES else 1
@@ -96,6 +103,8 @@ class _Batch:
     """Objects that are compressed together, and what came of it."""
 
     def __init__(self, objects: list[Waiting], size: int, level: int, threads: int) -> None:
+        import threading
+
         self.size = size
         self._objects = objects
         self._level = level

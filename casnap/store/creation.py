@@ -7,24 +7,24 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from casnap.codec.lines import NO_PREVIOUS, decode_line, encode_line
 from casnap.errors import Damage, NoStore, Refused
 from casnap.fs.appending import Owner, give, make_file, make_private_directory
 from casnap.fs.durable import failed, make_directory, sync_directory, write_whole
 from casnap.fs.locks import locked
-from casnap.model.clock import Clock
-from casnap.model.operation import StoreCreated
-from casnap.model.policy import Policy
 from casnap.store import media
 from casnap.store.format import Format, decode_format, encode_format, new_format
 from casnap.store.layout import Layout
 from casnap.store.oplog import Oplog
-from casnap.store.readme import readme
 from casnap.store.rows import START
 from casnap.store.space import reserve_size
+
+if TYPE_CHECKING:
+    from casnap.model.clock import Clock
+    from casnap.model.policy import Policy
 
 CHECK = "run `casnap check` to see what is lost, and with --repair to mend it"
 
@@ -75,6 +75,9 @@ def read_format(layout: Layout) -> Format:
         raise failed("read", layout.format, error) from error
     except Damage as error:
         damage = error
+    from casnap.codec.lines import decode_line  # here and below, since most stores are there, and whole
+    from casnap.model.operation import StoreCreated
+
     try:
         with open(layout.segment(START.segment), "rb") as segment:
             operation, _ = decode_line(segment.readline())
@@ -121,6 +124,11 @@ def create(layout: Layout, *, clock: Clock, policy: Policy, explicit: bool, user
 
 def _fill(layout: Layout, owner: Owner | None, clock: Clock, user: str) -> None:
     """Write the files of a new store. Its format file comes last: with it, the store is there."""
+    from casnap.codec.hashing import NO_PREVIOUS
+    from casnap.codec.lines import encode_line
+    from casnap.model.operation import StoreCreated
+    from casnap.store.readme import readme
+
     make_file(layout.reserve, owner, reserve_size(media.free_space(layout.root)[1]))
     try:
         store_format = read_format(layout)

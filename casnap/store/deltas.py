@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.codec.compression import compress_delta
 from casnap.codec.records import MAX_DEPTH, MAX_STANDING, NO_SLOT, Encoding, RecordKind, encode_record
@@ -31,7 +33,7 @@ SHORT = 20 << 10
 FindPlace = Callable[[ObjectKey], Place | None]
 
 
-class Difference(NamedTuple):
+class Difference(Struct, frozen=True):
     """A payload, what it builds on, how many differences must be undone to read it, and its number on its root."""
 
     payload: bytes
@@ -87,7 +89,7 @@ class Differences:
         if len(payload) * (WORTH_SMALL if len(data) <= SMALL else WORTH) > plain:
             return None
         self.bases.add(found.base)
-        return found._replace(payload=payload)
+        return replace(found, payload=payload)
 
     def _chosen(self, key: ObjectKey, place: Place) -> tuple[bytes, Difference] | None:
         """The bytes to build on, and what they are: the object itself, or at the end of its chain the full one."""

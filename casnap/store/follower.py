@@ -5,19 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.appending import Owner, make_file, move_aside, remove
-from casnap.model.operation import AnyOperation, SpaceFreed
 from casnap.store import catalog
-from casnap.store.apply import apply
 from casnap.store.catalog import Catalog, CatalogLost
 from casnap.store.index import ReadRange
 from casnap.store.layout import Layout
 from casnap.store.oplog import Oplog
 from casnap.store.rows import Mark
 from casnap.store.tables import Table, Tables
+
+if TYPE_CHECKING:
+    from casnap.model.operation import AnyOperation
 
 LONG_TAIL = 64
 """Lines that every process folds anew before they are put into the catalog."""
@@ -157,6 +158,9 @@ class Follower:
             self.lose(error)
 
     def _apply(self, operation: AnyOperation, mark: Mark) -> None:
+        from casnap.model.operation import SpaceFreed  # here and below, since often there is nothing to be applied
+        from casnap.store.apply import apply
+
         apply(self.tables, operation, mark)
         if isinstance(operation, SpaceFreed):
             self._cut()
@@ -208,6 +212,8 @@ class Follower:
 
         It is good at any moment: as far as it got, it is a catalog that lags.
         """
+        from casnap.store.apply import apply
+
         path = self._layout.catalog(self._layout.next_catalog())
         self._create(path)
         self._set_aside()

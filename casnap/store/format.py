@@ -1,6 +1,6 @@
 """What kind of store it is: ``casnap-store.json`` (docs/format/store.md), repeated in the first line of the oplog."""
 
-from __future__ import annotations
+# Annotations are evaluated here, once: as texts they would be compiled when the decoders are made, which takes longer.
 
 import os
 from typing import Any
@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from casnap.codec.chunking import SINGLE_CHUNK_BOUND, ChunkerParameters
-from casnap.codec.packs import STORE_ID_SIZE
 from casnap.codec.records import MAX_DEPTH
 from casnap.errors import Damage, TooNew
+from casnap.model.ids import STORE_ID_SIZE
 
 FORMAT = 1
 _HASH = "blake3"

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
 from casnap.fs.durable import failed
 
-_PACK = re.compile(r"([0-9a-f]{32})\.pack")
-_SEGMENT = re.compile(r"(\d{10})\.jsonl")
-_CATALOG = re.compile(r"catalog-(\d+)\.db(\.aside)?")
+_PACK = r"([0-9a-f]{32})\.pack"
+_CATALOG = ("catalog-", ".db")
+_ASIDE = ".aside"
+_DIGITS = 10
+"""Digits in the name of a segment."""
 
 
 class Layout(Struct, frozen=True):
@@ -71,7 +74,7 @@ class Layout(Struct, frozen=True):
 
     def segment(self, number: int) -> Path:
         """A segment of the operation log; they count from 1."""
-        return self.oplog / f"{number:010}.jsonl"
+        return self.oplog / f"{number:0{_DIGITS}}.jsonl"
 
     def lock(self, name: str) -> Path:
         """The file that a lock is taken on."""
@@ -83,21 +86,28 @@ class Layout(Struct, frozen=True):
 
     def pack_ids(self) -> list[str]:
         """The packs that are there, in no order."""
-        return [match[1] for name in _names(self.packs) if (match := _PACK.fullmatch(name))]
+        return [match[1] for name in _names(self.packs) if (match := re.fullmatch(_PACK, name))]
 
     def segments(self) -> list[int]:
         """The numbers of the segments that are there, ascending."""
-        return sorted(int(match[1]) for name in _names(self.oplog) if (match := _SEGMENT.fullmatch(name)))
+        return sorted(number for number, length in _numbers(_names(self.oplog), "", ".jsonl") if length == _DIGITS)
 
     def catalogs(self) -> list[int]:
         """The numbers of the catalogs that are there, newest first; not those that were set aside."""
-        matches = filter(None, map(_CATALOG.fullmatch, _names(self.root)))
-        return sorted((int(match[1]) for match in matches if not match[2]), reverse=True)
+        return sorted((number for number, _ in _numbers(_names(self.root), *_CATALOG)), reverse=True)
 
     def next_catalog(self) -> int:
         """A number that no catalog has had, as far as can be seen."""
-        matches = filter(None, map(_CATALOG.fullmatch, _names(self.root)))
-        return max((int(match[1]) for match in matches), default=0) + 1
+        names = [name.removesuffix(_ASIDE) for name in _names(self.root)]
+        return max((number for number, _ in _numbers(names, *_CATALOG)), default=0) + 1
+
+
+def _numbers(names: Iterable[str], before: str, after: str) -> Iterator[tuple[int, int]]:
+    """The numbers, and how many digits they have, in the names that consist of one between ``before`` and ``after``."""
+    for name in names:
+        digits = name.removeprefix(before).removesuffix(after)
+        if digits.isdecimal() and name == f"{before}{digits}{after}":
+            yield int(digits), len(digits)
 
 
 def _names(directory: Path) -> list[str]:

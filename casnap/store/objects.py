@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from casnap.codec.packs import IndexEntry, decode_index
+from msgspec import Struct
+
 from casnap.codec.records import (
     MAX_DEPTH,
     NO_SLOT,
     Encoding,
     RecordHeader,
     RecordKind,
-    decode_full,
     decode_payload,
     identify,
 )
 from casnap.errors import Damage, TooNew
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.operation import PackRange
 from casnap.store.groups import GroupCache, Objects
 from casnap.store.packs import PackFiles, Record
 from casnap.store.rows import Place
 
+if TYPE_CHECKING:
+    from casnap.codec.packs import IndexEntry
+    from casnap.model.operation import PackRange
+
 FindPlaces = Callable[[ObjectKey], Sequence[Place]]
 """Where an object lies, newest first."""
 
-DecodeIndex = Callable[[Record], tuple[IndexEntry, ...]]
+DecodeIndex = Callable[[Record], "tuple[IndexEntry, ...]"]
 """From an index record or seal to its entries, or Damage."""
 
 
@@ -41,7 +44,7 @@ _RUN_BYTES = 4 << 20
 _LAST_READ = 16 << 10
 
 
-class Base(NamedTuple):
+class Base(Struct, frozen=True):
     """What a delta builds on: where it lies, its name, its bytes."""
 
     place: Place
@@ -148,6 +151,8 @@ class ObjectReader:
 
     def load_many(self, places: Mapping[ObjectKey, Sequence[Place]]) -> dict[ObjectKey, bytes]:
         """Those objects that are good at the first of their places, read in the order in which they lie."""
+        from casnap.codec.full_records import decode_full  # here, since only restores and checks read so much
+
         loaded: dict[ObjectKey, bytes] = {}
         for run in _runs(sorted((found[0], key) for key, found in places.items())):
             stored, start = self._stored(run), run[0][0].offset
@@ -216,6 +221,8 @@ class ObjectReader:
         Raises:
             Damage: they cannot be decoded, or match no name.
         """
+        from casnap.codec.packs import IndexEntry  # here and below, since the catalog knows most objects
+
         header = record.header
         if header.kind is RecordKind.GROUP:
             objects = self._groups.take_apart(pack, record)
@@ -340,4 +347,6 @@ def decode_indexed(record: Record) -> tuple[IndexEntry, ...]:
     """
     if record.header.kind not in (RecordKind.INDEX, RecordKind.SEAL):
         raise Damage(f"cannot read index: the record at {record.offset} is none")
+    from casnap.codec.packs import decode_index
+
     return decode_index(decode_payload(record.header, record.payload, None))

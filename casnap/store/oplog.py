@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING
 
-from casnap.codec.lines import decode_line
+from msgspec import Struct
+
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.appending import AppendFile, Owner, make_file, note
 from casnap.fs.durable import failed, sync_directory, write_whole
-from casnap.model.operation import AnyOperation
 from casnap.store.layout import Layout
 from casnap.store.rows import Mark
+
+if TYPE_CHECKING:
+    from casnap.model.operation import AnyOperation
 
 SEGMENT_SIZE = 1 << 20
 """A segment that is at least so long is not continued."""
 
 
-class Tail(NamedTuple):
+class Tail(Struct, frozen=True):
     """Where the next line goes, and how many bytes lie there that are no line."""
 
     segment: int
@@ -68,6 +70,8 @@ class Oplog:
 
     def _decode(self, data: bytes, mark: Mark, segment: int, start: int) -> Iterator[tuple[AnyOperation, Mark]]:
         """The lines in ``data``, which lies in ``segment`` from ``start`` on."""
+        from casnap.codec.lines import decode_line  # here, since the catalog has most lines, and often all
+
         position = 0
         self.tail = Tail(segment, start, 0)
         while position < len(data):
@@ -106,7 +110,7 @@ class Oplog:
 
     def settle(self) -> None:
         """Force out what others may have left unsynced; only under the commit lock, after :meth:`lines`."""
-        segment, offset, _ = self.tail
+        segment, offset = self.tail.segment, self.tail.offset
         if offset and noted_end(self._layout) != (segment, offset):
             file = AppendFile.open(self._layout.segment(segment))
             with contextlib.closing(file):
@@ -116,7 +120,7 @@ class Oplog:
 
     def repair(self) -> None:
         """Move a bad last line into a file of its own and cut it off; only under the commit lock."""
-        segment, offset, bad = self.tail
+        segment, offset, bad = self.tail.segment, self.tail.offset, self.tail.bad
         if not bad:
             return
         path = self._layout.segment(segment)
@@ -135,7 +139,7 @@ class Oplog:
             StorageFailed: it could not be written or forced out. It is then cut off again where that is
                 possible, because the kernel may claim that bytes are on the disk after they failed to get there.
         """
-        segment, offset, _ = self.tail
+        segment, offset = self.tail.segment, self.tail.offset
         if offset >= SEGMENT_SIZE:
             segment, offset = segment + 1, 0
         path = self._layout.segment(segment)
@@ -187,10 +191,10 @@ class Oplog:
 def noted_end(layout: Layout) -> tuple[int, int]:
     """The segment and the offset up to which the log was last forced out; zeros where that is not known."""
     try:
-        found = _NOTE.fullmatch(layout.synced.read_bytes())
+        note = layout.synced.read_bytes()
     except OSError:
-        found = None
-    return (int(found[1]), int(found[2])) if found else (0, 0)
-
-
-_NOTE = re.compile(rb"(\d{10}) (\d{10})\n")
+        note = b""
+    segment, offset = note[:10], note[11:21]
+    if not (segment + offset).isdigit() or note != b"%b %b\n" % (segment, offset) or len(note) != 22:
+        return 0, 0
+    return int(segment), int(offset)

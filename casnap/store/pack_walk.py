@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from casnap.codec.full_records import open_full
 from casnap.codec.packs import (
     PACK_HEADER_SIZE,
     TRAILER_SIZE,
@@ -25,7 +26,6 @@ from casnap.codec.records import (
     RecordHeader,
     RecordKind,
     check_payload,
-    open_full,
     parse_header,
 )
 from casnap.errors import Damage
@@ -178,7 +178,7 @@ class PackWalk:
         window, base = self._window, self._window_start
         passed = 0
         while (found := open_full(window, offset - base)) is not None:
-            (kind, id), after = found
+            (kind, id), _, after = found
             if base + after > end or self._expected.get(offset) != [(kind, id, offset, NO_SLOT)]:
                 break
             self._visited.add(offset)

@@ -6,9 +6,9 @@ import contextlib
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from casnap.codec.packs import PACK_HEADER_SIZE, TRAILER_SIZE, parse_trailer
+from msgspec import Struct
+
 from casnap.codec.records import (
     ALIGNMENT,
     MAGIC,
@@ -30,7 +30,7 @@ _FIRST_READ = 16 << 10
 _SEARCH_READ = 1 << 20
 
 
-class Record(NamedTuple):
+class Record(Struct, frozen=True):
     """A record whose checksums are right: where it begins, its header, and its payload as stored."""
 
     offset: int
@@ -96,6 +96,8 @@ class PackFiles:
         Raises:
             TooNew: the kind or encoding of a record is not known.
         """
+        from casnap.codec.packs import PACK_HEADER_SIZE  # here and below, since most records are read by their places
+
         offset = max(start, PACK_HEADER_SIZE)
         while offset < end:
             try:
@@ -109,6 +111,8 @@ class PackFiles:
 
     def surviving(self, pack: str, start: int, end: int) -> Iterator[Record]:
         """Every whole record between two offsets: after damage, the next header that is valid is gone on with."""
+        from casnap.codec.packs import PACK_HEADER_SIZE
+
         offset: int | None = max(start, PACK_HEADER_SIZE)
         while offset is not None and offset < end:
             position = offset
@@ -133,6 +137,8 @@ class PackFiles:
 
     def is_sealed(self, pack: str, length: int) -> bool:
         """Whether a pack of ``length`` bytes ends with a trailer, so that nothing may follow."""
+        from casnap.codec.packs import PACK_HEADER_SIZE, TRAILER_SIZE, parse_trailer
+
         if length < PACK_HEADER_SIZE + TRAILER_SIZE:
             return False
         try:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from casnap.codec.checkpoints import decode_checkpoint
 from casnap.codec.chunk_lists import ListLeaf, decode_chunk_list
 from casnap.codec.trees import Leaf, decode_tree
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
 from casnap.model.tree import AnyEntry, Directory, File
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 ASKED_AT_ONCE = 500
 """Keys that are looked up together."""

@@ -1,12 +1,12 @@
 """What the operation log amounts to: rows of workspaces, checkpoints and packs, and places of objects."""
 
-from __future__ import annotations
+# Annotations are evaluated here, once: as texts they would be compiled when the decoders are made, which takes longer.
 
 from typing import NamedTuple
 
 from msgspec import Struct
 
-from casnap.codec.lines import NO_PREVIOUS
+from casnap.codec.hashing import NO_PREVIOUS
 
 
 class UndoTarget(Struct, frozen=True):
@@ -112,7 +112,7 @@ class Place(NamedTuple):
     seq: int
 
 
-class Mark(NamedTuple):
+class Mark(Struct, frozen=True):
     """A place in the operation log: behind the line ``seq``, whose hash is ``hash``."""
 
     seq: int

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
-from casnap.codec.packs import IndexEntry
 from casnap.codec.records import NO_SLOT, encode_full
 from casnap.errors import CasnapError, Damage, StorageFailed
 from casnap.fs.durable import sync_directory
 from casnap.model.ids import ObjectKey, ObjectKind
-from casnap.model.objects import ObjectSource
-from casnap.model.operation import PackRange
-from casnap.store.adoption import held_packs_limit
 from casnap.store.compressing import Compressed, Compressing
 from casnap.store.deltas import Differences
 from casnap.store.gathering import Gathering
-from casnap.store.parts import Parts
-from casnap.store.reach import reach
 from casnap.store.rows import Place
-from casnap.store.writer import PackWriter
+
+if TYPE_CHECKING:
+    from casnap.codec.packs import IndexEntry
+    from casnap.model.objects import ObjectSource
+    from casnap.model.operation import PackRange
+    from casnap.store.parts import Parts
+    from casnap.store.writer import PackWriter
 
 
 class Swept(CasnapError):
@@ -41,7 +42,7 @@ class WriteSession:
         self._state = parts.state
         self._source = source
         self._reader = parts.reader
-        self._taker = parts.taker
+        self._parts = parts
         self._look = parts.look
         self._level = parts.level
         self._since = parts.state.seq
@@ -147,6 +148,8 @@ class WriteSession:
             writer.require_there()
         if self._state.upkeep.collected <= self._since:
             return
+        from casnap.store.reach import reach  # here, since seldom does a gc come between
+
         try:
             if len(self.standing(self._differences.bases)) < len(self._differences.bases):
                 raise Damage("a base is gone")
@@ -193,7 +196,7 @@ class WriteSession:
             raise self._failed
 
     def _take_packs(self) -> None:
-        self._packs = self._taker.take(self._look)
+        self._packs = self._parts.taker.take(self._look)
         for writer in self._packs:
             for entry in writer.entries:
                 key = ObjectKey(entry.kind, entry.id)
@@ -257,13 +260,15 @@ class WriteSession:
                     writer.seal(self._reader.files, self._level)
             self._target = next((writer for writer in packs if not writer.sealed), None)
             if self._target is None:
-                self._target = self._taker.create()
+                self._target = self._parts.taker.create()
                 packs.append(self._target)
             self._let_go(packs)
         return self._target
 
     def _let_go(self, packs: list[PackWriter]) -> None:
         """Unlock the oldest sealed packs when there are too many: it does no harm when another session adopts them."""
+        from casnap.store.adoption import held_packs_limit
+
         for writer in packs[: -held_packs_limit()]:
             if writer.sealed:
                 writer.file.close()

@@ -7,17 +7,16 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from casnap.model.ids import ID_SIZE, ObjectKey
-from casnap.store.apply import surviving_ancestor
 from casnap.store.catalog import CatalogLost
 from casnap.store.follower import Follower
 from casnap.store.rows import CheckpointRow, OpenRollback, PackRow, Place, UndoTarget, Upkeep, WorkspaceRow
-from casnap.store.tables import Tables
+from casnap.store.tables import Tables, surviving_ancestor
 
 __all__ = ["CheckpointRow", "OpenRollback", "PackRow", "Place", "State", "UndoTarget", "Upkeep", "WorkspaceRow"]
 
 Answer = TypeVar("Answer")
 
-_HEXADECIMAL = re.compile(r"[0-9a-f]{0,64}")
+_HEXADECIMAL = r"[0-9a-f]{0,64}"
 
 
 class State:
@@ -80,7 +79,7 @@ class State:
     def with_prefix(self, workspace: str, prefix: str) -> list[CheckpointRow]:
         """Checkpoints whose id begins with these hexadecimal digits, deleted or not, newest first."""
         prefix = prefix.lower()
-        if not _HEXADECIMAL.fullmatch(prefix):
+        if not re.fullmatch(_HEXADECIMAL, prefix):
             return []
         low, high = (bytes.fromhex(prefix.ljust(2 * ID_SIZE, digit)) for digit in "0f")
 

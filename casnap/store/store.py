@@ -5,16 +5,14 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from casnap.codec.lines import encode_line
+from msgspec import Struct
+
 from casnap.errors import Busy, CasnapError, Damage, StorageFailed
 from casnap.fs.appending import Owner, make_file
 from casnap.fs.locks import locked
-from casnap.model.clock import Clock
 from casnap.model.ids import ObjectKey
-from casnap.model.operation import AnyOperation, PackRange
-from casnap.model.policy import Policy
 from casnap.store import creation, media, signals
 from casnap.store.cache_directory import CacheDirectory
 from casnap.store.follower import Follower
@@ -29,12 +27,15 @@ from casnap.store.space import Space
 from casnap.store.state import State
 
 if TYPE_CHECKING:
+    from casnap.model.clock import Clock
+    from casnap.model.operation import AnyOperation, PackRange
+    from casnap.model.policy import Policy
     from casnap.store.session import WriteSession
 
 COMMIT_LOCK = "commit"
 
 
-class Commit(NamedTuple):
+class Commit(Struct, frozen=True):
     """What the line that is about to be written must hold, whatever it says."""
 
     seq: int
@@ -315,4 +316,6 @@ def _notes(follower: Follower, oplog: Oplog) -> Iterator[str]:
 def _encode(operation: AnyOperation, commit: Commit) -> tuple[bytes, str]:
     if (operation.seq, operation.prev, getattr(operation, "packs", ())) != (commit.seq, commit.prev, commit.packs):
         raise ValueError("an operation must hold the seq, prev and packs that it was given")
+    from casnap.codec.lines import encode_line  # here, since readers write none
+
     return encode_line(operation)

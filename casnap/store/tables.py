@@ -16,6 +16,10 @@ Key = TypeVar("Key")
 Row = TypeVar("Row")
 
 
+NONE = b""
+"""Stands for the id of no checkpoint."""
+
+
 class Table(Generic[Key, Row]):
     """Rows by key; ``changed`` holds those that are newer than the catalog, ``removed`` keys that are gone since."""
 
@@ -81,3 +85,17 @@ class Tables:
     def tail(self) -> int:
         """Lines that the catalog does not have yet."""
         return self.mark.seq - self.base.seq
+
+
+def surviving_ancestor(tables: Tables, parent: bytes) -> bytes:
+    """``parent``, or the nearest of its ancestors that is not deleted; empty where there is none."""
+    seen = set()
+    while parent and parent not in seen:
+        row = tables.checkpoints.get(parent)
+        if row is None:
+            return NONE
+        if not row.deleted:
+            return parent
+        seen.add(parent)  # parents of one checkpoint cannot go round, but claims in a line can
+        parent = row.parent
+    return NONE

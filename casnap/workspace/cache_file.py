@@ -10,20 +10,22 @@ from array import array
 from collections.abc import Iterator, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct
 
 from casnap.codec.compression import MAX_RAW, compress_frame, decompress
 from casnap.codec.hashing import CHECKSUM_SIZE, checksum
-from casnap.codec.trees import load_listing
 from casnap.errors import Damage
-from casnap.model.objects import ObjectSource
 from casnap.model.paths import ROOT, ancestors
 from casnap.model.tree import Directory, Listing, Omitted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, Whole
 from casnap.workspace.signature import Signature
 from casnap.workspace.stats import Stats
+
+if TYPE_CHECKING:
+    from casnap.model.objects import ObjectSource
 
 MAGIC = b"casnap stat cache 3\n"
 
@@ -226,6 +228,8 @@ class StoredDirectory(CachedDirectory):
         if self._listing is None:
             if self.file.source is None:
                 raise Damage(f"cannot read tree {self.entry.tree.hex()}: there is no store to read it from")
+            from casnap.codec.trees import load_listing  # here, since what has not changed is not looked at
+
             self._listing = load_listing(self.file.source, self.entry.tree)
         return self._listing
 

@@ -40,7 +40,7 @@ PSEUDO = frozenset(
 )
 """File systems that hold no files of anybody: they are windows into the kernel, and are never looked into."""
 
-_OCTAL = re.compile(rb"\\([0-7]{3})")
+_OCTAL = rb"\\([0-7]{3})"
 _SEPARATOR = b"-"
 
 
@@ -155,7 +155,9 @@ def parse_mountinfo(data: bytes) -> Iterator[Mount]:
 
 
 def _unescape(field: bytes) -> bytes:
-    return _OCTAL.sub(lambda match: bytes([int(match[1], 8)]), field)
+    if b"\\" not in field:
+        return field
+    return re.sub(_OCTAL, lambda match: bytes([int(match[1], 8)]), field)
 
 
 def _mount_id(fdinfo: bytes) -> int | None:

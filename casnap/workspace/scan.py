@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from casnap.fs.directories import Directories
-from casnap.model.clock import Clock, Progress
-from casnap.model.objects import ObjectSink, ObjectSource
 from casnap.model.paths import ROOT
 from casnap.model.policy import Selection
 from casnap.model.report import Problem
@@ -27,6 +25,8 @@ from casnap.workspace.signature import Signature, looker
 
 if TYPE_CHECKING:
     from casnap.codec.chunking import ChunkerParameters
+    from casnap.model.clock import Clock, Progress
+    from casnap.model.objects import ObjectSink, ObjectSource
     from casnap.workspace.databases import Copier
 
 Links = tuple[tuple[bytes, ...], ...]

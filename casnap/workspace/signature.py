@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from casnap.fs.directories import Directories
-from casnap.model.clock import Clock
 from casnap.model.paths import split
 from casnap.model.tree import NANOSECONDS
+
+if TYPE_CHECKING:
+    from casnap.model.clock import Clock
 
 MARGIN = 20_000_000
 """Nanoseconds by which stamps must be past: two changes within one tick of the kernel's clock look alike."""

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from casnap.codec.compression import compress, compress_all, compress_delta, decompress, decompress_delta
+from casnap.codec.full_records import decode_full
 from casnap.codec.hashing import object_id
 from casnap.codec.packs import IndexEntry, decode_index, encode_index, parse_pack_header, parse_trailer
 from casnap.codec.records import (
@@ -22,7 +23,6 @@ from casnap.codec.records import (
     RecordHeader,
     RecordKind,
     check_payload,
-    decode_full,
     decode_payload,
     encode_full,
     encode_group,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from casnap.codec.compression import compress
+from casnap.codec.full_records import open_full
 from casnap.codec.hashing import content_id, object_id
 from casnap.codec.records import (
     MAX_DEPTH,
@@ -23,7 +24,6 @@ from casnap.codec.records import (
     encode_group,
     encode_record,
     identify,
-    open_full,
     parse_header,
     split_group,
 )
@@ -61,12 +61,12 @@ FULL = [
 ]
 
 
-def _strictly(data: bytes) -> tuple[ObjectKey, int] | None:
+def _strictly(data: bytes) -> tuple[ObjectKey, bytes, int] | None:
     """What the object is and where its record ends, told step by step."""
     try:
         header = parse_header(data[:MAX_HEADER_SIZE])
         raw = decode_payload(header, check_payload(header, data), None)
-        return identify(header, raw), header.size
+        return identify(header, raw), raw, header.size
     except (Damage, TooNew):
         return None
 
@@ -76,7 +76,7 @@ def test_a_full_record_opened_at_once_is_what_it_is_step_by_step(record: bytes) 
     found = _strictly(record)
     assert found is not None
     assert open_full(record, 0) == found
-    assert open_full(b"before  " + record + RECORD, 8) == (found[0], found[1] + 8)
+    assert open_full(b"before  " + record + RECORD, 8) == (found[0], found[1], found[2] + 8)
 
 
 @pytest.mark.parametrize("record", FULL)
