@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from casnap.codec.hashing import object_id
 from casnap.codec.records import MAX_STANDING, Encoding, RecordHeader, RecordKind
@@ -188,10 +189,10 @@ def test_another_record_at_the_same_place_is_decoded_anew(store: Store) -> None:
         records.append(store.parts.reader.files.record(place.pack, place.offset))
     recent.keep("pack", records[0], key, TEXT)
     assert recent.find("pack", records[0]) == (key, TEXT)
-    assert recent.find("pack", records[1]._replace(offset=records[0].offset)) is None
+    assert recent.find("pack", replace(records[1], offset=records[0].offset)) is None
     assert recent.find("other", records[0]) is None
     for number in range(1000):  # little is kept
-        recent.keep("pack", records[0]._replace(offset=number), key, TEXT)
+        recent.keep("pack", replace(records[0], offset=number), key, TEXT)
     assert sum(len(raw) for _, _, raw in recent._kept.values()) <= recent.MOST
 
 
