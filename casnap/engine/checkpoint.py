@@ -87,6 +87,8 @@ def _recorded(
     with no_collection(), context.store.session() as session, Directories(row.path) as directories:
         live, since = _look(context, row, directories, session, guard, full=full)
         if if_changed and since.unchanged:
+            if since.same_tree:  # a cache that was lost must not cost as much again the next time
+                save_cache(context, row, live, mirrors=row.head)
             return live, since, b"", ()
         made, moved = _commit(context, row, live, wanted, since.counts, session)
         save_cache(context, row, live, mirrors=made)
@@ -291,11 +293,12 @@ def _space_guard(context: Context, *, half: bool) -> Callable[[int], None]:
 
 
 class Since(Struct, frozen=True):
-    """What differs from head: paths, and whether other ignore rules hold."""
+    """What differs from head: paths, and whether other ignore rules hold; ``same_tree``: not even times do."""
 
     counts: Counts
     unchanged: bool = False
     rules_differ: bool = False
+    same_tree: bool = False
 
 
 def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Since:
@@ -304,7 +307,8 @@ def _since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: Wr
     head = load_object(context, row.head)
     before, now = TreeView(context.store, head.root, head.links, head.rules), live.view(session)
     changes = plan_between(before, now).visible
-    return Since(count_changes(changes), not changes, rules_differ(before, now, changes))
+    same_tree = head.root.tree == live.root.tree
+    return Since(count_changes(changes), not changes, rules_differ(before, now, changes), same_tree)
 
 
 def since_head(context: Context, row: WorkspaceRow, live: LiveScan, session: WriteSession) -> Since:

@@ -7,12 +7,14 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import casnap
 from casnap import CasnapError, ChangeKind, CheckpointManager, NotFound, Refused, Usage
+from casnap.workspace.reader import Reader
 
 
 @pytest.fixture
@@ -168,6 +170,22 @@ def test_status_says_how_things_stand(manager: CheckpointManager, workspace: Pat
     assert found.head.name == "c3"
     assert found.changes is not None
     assert [change.path for change in found.changes if change.path] == [b"new"]
+
+
+@pytest.mark.parametrize("touched", [False, True], ids=["as it was", "touched"])
+def test_if_changed_makes_up_for_a_cache_that_was_lost_unless_head_does_not_hold_all_of_it(
+    manager: CheckpointManager, workspace: Path, monkeypatch: pytest.MonkeyPatch, touched: bool
+) -> None:
+    (cache,) = (Path(os.environ["CASNAP_STORE"]) / "cache").glob("*.stat")
+    cache.unlink()
+    if touched:
+        os.utime(workspace / "file", (1, 1))
+    time.sleep(0.05)
+    assert manager.create(if_changed=True).name == "c3"
+    assert cache.exists() is not touched
+    if not touched:
+        monkeypatch.setattr(Reader, "read", None)  # whatever is read fails
+        assert manager.create(if_changed=True).name == "c3"
 
 
 def test_if_changed_returns_head_when_nothing_has(manager: CheckpointManager) -> None:
