@@ -149,10 +149,10 @@ class Restoring:
         try:
             if not staging.synced or any(not isinstance(node, Directory) for node in layout.repaired.values()):
                 borders = self.live.found.borders
-                for border in {border_of(path, borders) for path in (*layout.parents(), *layout.repaired)}:
+                for border in {border_of(path, borders) for path in (*staging.parents, *layout.repaired)}:
                     sync_filesystem(self.directories.fd(border))
                 return
-            for path in {*layout.parents(), *layout.directories, *layout.repaired, *staging.tops}:
+            for path in {*staging.parents, *layout.directories, *layout.repaired, *staging.tops}:
                 with contextlib.suppress(OSError):  # a directory that is gone has no names
                     sync_names(self.directories.fd(path))
         except StorageFailed as error:

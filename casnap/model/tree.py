@@ -122,9 +122,12 @@ Listing = tuple[AnyEntry, ...]
 """A directory's entries, sorted by name bytes, each name once."""
 
 
+_REDACTED = FileFlag.REDACTED.value
+
+
 def is_redacted(entry: AnyEntry | None) -> bool:
     """Whether an entry is a file of which only the keys were stored, not the values."""
-    return isinstance(entry, File) and bool(entry.flags & FileFlag.REDACTED)
+    return isinstance(entry, File) and bool(entry.flags & _REDACTED)
 
 
 def split_ns(ns: int) -> tuple[int, int]:

@@ -40,6 +40,7 @@ LEARNT_FOR = 8
 class Staging:
     """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
 
+    ``parents`` are the directories whose names change.
     ``staged`` maps a path to where its new inode stands (directory, name), or the topmost of new directories with all
     that is in it, which is left to ``building``; ``unreachable`` are paths that have none, and why: something
     was swapped in for a directory above them. Nothing can be moved across ``borders``, which are mount points: bind
@@ -63,6 +64,7 @@ class Staging:
         self.nonce = nonce
         self.progress = progress
         self.borders = borders
+        self.parents = frozenset(layout.parents())
         self.synced = len(layout.staged) <= SYNCED_SINGLY
         self.inodes = NewInodes(contents, sync=self.synced)
         self.building = Building(layout, directories, self._ground, self.inodes)
@@ -83,7 +85,7 @@ class Staging:
         self._require_space()
         self.progress.begin("writing", sum(_size(node) for node in self.layout.staged.values()))
         try:
-            for path in sorted(self.layout.parents() - self.layout.directories.keys()):
+            for path in sorted(self.parents - self.layout.directories.keys()):
                 try:
                     self._loosen(path)
                 except OSError as error:
@@ -228,6 +230,8 @@ class Staging:
                 placing.remove_staging(self.directories.fd(parent), name)
 
 
+_SPARSE = FileFlag.SPARSE.value
+
 _UNREACHABLE = "a directory above it changed after the safety checkpoint was taken"
 
 
@@ -247,4 +251,4 @@ def _size(node: AnyNode) -> int:
 
 
 def _is_sparse(node: AnyNode) -> bool:
-    return isinstance(node, File) and bool(node.flags & FileFlag.SPARSE)
+    return isinstance(node, File) and bool(node.flags & _SPARSE)

@@ -57,7 +57,7 @@ class Switch:
         self.target = target
         self.whole = whole
         self.outcome = Outcome()
-        self._parents = self.layout.parents()
+        self._parents = staging.parents
         self._removed = {change.path for change in self.layout.removals}
         self._seen: dict[tuple[int, int], Signature] = {}
         self._moved: set[bytes] = set()
