@@ -72,6 +72,16 @@ def test_objects_that_lie_near_each_other_are_read_at_once(store: Store, monkeyp
     assert len(reads) == 1
 
 
+def test_an_object_is_not_taken_for_another_that_lies_at_its_place(store: Store) -> None:
+    contents = [noise(number, 100) for number in range(3)]
+    commit_chunks(store, *contents)
+    keys = [chunk(data) for data in contents]
+    opened = open_store(store.path)
+    places = opened.parts.state.places(keys)
+    swapped = {keys[0]: places[keys[1]], keys[1]: places[keys[0]], keys[2]: places[keys[2]]}
+    assert opened.parts.reader.load_many(swapped) == {keys[2]: contents[2]}
+
+
 def test_an_object_whose_newest_record_is_bad_is_left_to_be_read_by_itself(store: Store) -> None:
     good, bad = noise(1), noise(2)
     commit_chunks(store, good, bad)
