@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Sequence
 from enum import IntEnum
@@ -15,6 +16,8 @@ MAX_RAW = 4 << 20
 
 # zstd may need a window as long as base and object together; a frame that asks for more is not ours.
 _MAX_WINDOW = 2 * MAX_RAW
+
+_LENGTHS = struct.Struct("<II")
 
 
 class Encoding(IntEnum):
@@ -77,6 +80,32 @@ def decompress(frame: bytes, raw_size: int) -> bytes:
         Damage: it is no such frame, something follows it, or it holds another number of bytes.
     """
     return _decompress(_reused.decompressor, frame, raw_size)
+
+
+def compress_long(data: bytes, level: int) -> bytes:
+    """Any number of bytes as zstd frames of at most :data:`MAX_RAW` bytes each, its two lengths before each."""
+    packed = []
+    for start in range(0, len(data), MAX_RAW):
+        piece = data[start : start + MAX_RAW]
+        frame = compress_frame(piece, level)
+        packed += [_LENGTHS.pack(len(frame), len(piece)), frame]
+    return b"".join(packed)
+
+
+def decompress_long(packed: memoryview) -> bytes:
+    """What :func:`compress_long` was given.
+
+    Raises:
+        Damage: it is not what that made.
+    """
+    pieces = []
+    while packed:
+        if len(packed) < _LENGTHS.size:
+            raise Damage("cannot decompress: it ends within the lengths of a frame")
+        size, raw_size = _LENGTHS.unpack_from(packed)
+        pieces.append(decompress(bytes(packed[_LENGTHS.size : _LENGTHS.size + size]), raw_size))
+        packed = packed[_LENGTHS.size + size :]
+    return b"".join(pieces)
 
 
 def compress_delta(data: bytes, base: bytes, level: int) -> bytes:

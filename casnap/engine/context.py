@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct, field
 
@@ -15,6 +15,9 @@ from casnap.model.policy import Policy
 from casnap.model.report import WorkspaceInfo
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Store
+
+if TYPE_CHECKING:
+    from casnap.workspace.cache import StatCache
 
 GC_LOCK = "gc"
 """The lock that whoever frees space holds."""
@@ -28,7 +31,8 @@ class Context(Struct, frozen=True):
     """``boot`` identifies the running kernel's boot; ``origin`` says who asks.
 
     ``policy`` is that of the store; a workspace's own is :meth:`policy_in`. ``policies`` makes it of what the
-    workspace has in the store; without it, all have the same.
+    workspace has in the store; without it, all have the same. ``caches`` remembers the stat caches of workspaces for
+    whoever looks more than once: how the file looked, and what it held.
     """
 
     store: Store
@@ -38,6 +42,7 @@ class Context(Struct, frozen=True):
     boot: str
     progress: Progress = field(default_factory=Silent)
     policies: Callable[[tuple[tuple[str, str], ...]], Policy] | None = None
+    caches: dict[str, tuple[tuple[int, ...], StatCache | None]] = field(default_factory=dict)
 
     def policy_in(self, row: WorkspaceRow) -> Policy:
         """The policy in a workspace.

@@ -129,15 +129,30 @@ def scan_workspace(
     ``raw`` takes every file as it stands, live databases too: before a change, what is there counts.
     ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
     """
-    cache = load_cache(
-        context.store.cache.file(_cache_name(row)), store=context.store.id, workspace=row.id, boot=context.boot
-    )
+    cache = _saved_cache(context, row)
     mirrored = cache.checkpoint if cache else b""
     sure = _is_there(context, mirrored)
     copier = None if raw or not context.policy_in(row).sqlite_consistent else _copier(context)
     trust = Trust(trusted=trusted, confirm=not sure)
     live = _scan(context, row, directories, sink, cache, before_reading, trust, copier=copier)
     return replace(live, mirrored=mirrored)
+
+
+def _saved_cache(context: Context, row: WorkspaceRow) -> StatCache | None:
+    """The saved cache; read anew only if its file is another than at the last look of this process."""
+    path = context.store.cache.file(_cache_name(row))
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    looks = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    known = context.caches.get(row.id)
+    if known is None or known[0] != looks:
+        cache = load_cache(path, store=context.store.id, workspace=row.id, boot=context.boot)
+        known = context.caches[row.id] = (looks, cache)
+    elif known[1] is not None and isinstance(known[1].directories, CacheFile):
+        known[1].directories.forget()
+    return known[1]
 
 
 def _is_there(context: Context, mirrored: bytes) -> bool:

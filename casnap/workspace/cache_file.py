@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import Struct
 
-from casnap.codec.compression import MAX_RAW, compress_frame, decompress
+from casnap.codec.compression import compress_long, decompress_long
 from casnap.codec.hashing import CHECKSUM_SIZE, checksum
 from casnap.errors import Damage
 from casnap.model.paths import ROOT, ancestors
@@ -69,6 +69,7 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         self._numbers: dict[bytes, int] | None = None
         self._ends: array[int] | None = None
         self._made: dict[bytes, StoredDirectory] = {}
+        self._row_paths: list[bytes] | None = None
 
     @property
     def numbers(self) -> dict[bytes, int]:
@@ -83,6 +84,20 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         if self._ends is None:
             self._ends = _ends(self.paths)
         return self._ends
+
+    @property
+    def row_paths(self) -> list[bytes]:
+        """The path of each row."""
+        if self._row_paths is None:
+            self._row_paths = paths = []
+            for path, (start, end) in zip(self.paths, pairwise(self.starts), strict=True):
+                names = self.names[start:end]
+                paths += names if path == ROOT else [path + b"/" + name for name in names]
+        return self._row_paths
+
+    def forget(self) -> None:
+        """Let go of what was read from the store: it may not be there any more."""
+        self._made.clear()
 
     def __getitem__(self, path: bytes) -> CachedDirectory:
         made = self._made.get(path)
@@ -338,7 +353,7 @@ def encode_cache(cache: StatCache, *, store: str, workspace: str, boot: str, che
         store, workspace, boot, checkpoint, cache.written, cache.whole, len(file), len(file.names), paths, entries
     )
     head = _encoder.encode(header)
-    payload = len(head).to_bytes(8, "little") + head + _packed(data)
+    payload = len(head).to_bytes(8, "little") + head + compress_long(data, _LEVEL)
     return MAGIC + checksum(payload) + payload
 
 
@@ -349,31 +364,6 @@ def _copied(
     if run is not None:
         file.copy(*run)
     return following
-
-
-def _packed(data: bytes) -> bytes:
-    """Compressed piece by piece, the lengths of each before it."""
-    packed = []
-    for start in range(0, len(data), MAX_RAW):
-        piece = data[start : start + MAX_RAW]
-        frame = compress_frame(piece, _LEVEL)
-        packed += [array("I", (len(frame), len(piece))).tobytes(), frame]
-    return b"".join(packed)
-
-
-def _unpacked(packed: memoryview) -> bytes:
-    """What :func:`_packed` was given.
-
-    Raises:
-        ValueError: it ends too early.
-        Damage: it cannot be decompressed.
-    """
-    pieces, lengths = [], 2 * array("I").itemsize
-    while packed:
-        size, raw = array("I", bytes(packed[:lengths]))
-        pieces.append(decompress(bytes(packed[lengths : lengths + size]), raw))
-        packed = packed[lengths + size :]
-    return b"".join(pieces)
 
 
 def load_cache(path: Path, *, store: str, workspace: str, boot: str) -> StatCache | None:
@@ -391,7 +381,7 @@ def load_cache(path: Path, *, store: str, workspace: str, boot: str) -> StatCach
         header = _header_decoder.decode(payload[8 : 8 + size])
         if (header.store, header.workspace) != (store, workspace):
             return None
-        file = CacheFile.read(memoryview(_unpacked(payload[8 + size :])), header)
+        file = CacheFile.read(memoryview(decompress_long(payload[8 + size :])), header)
     except (msgspec.MsgspecError, ValueError, IndexError, Damage):
         return None
     if header.boot != boot:

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from itertools import compress, count
 from operator import ne
 
-from casnap.model.paths import ROOT, ancestors, split
+from casnap.model.paths import ancestors, split
 from casnap.workspace.cache import Trait
 from casnap.workspace.cache_file import CacheFile, Patched, StoredDirectory
 from casnap.workspace.garbage import no_collection
@@ -128,7 +128,7 @@ _TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT
 def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
     """A byte for each directory: 1 where its own stat and those of all its rows are as they were."""
     with no_collection():
-        rows = _looked(_row_paths(file), root_fd)
+        rows = _looked(file.row_paths, root_fd)
         own = _looked(file.paths, root_fd)
         if own:
             own[0] = os.fstat(root_fd)
@@ -144,19 +144,6 @@ def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
                 directory += 1
             same[directory] = 0
     return same
-
-
-def _row_paths(file: CacheFile) -> list[bytes]:
-    names, starts = file.names, file.starts
-    paths: list[bytes] = []
-    for number, path in enumerate(file.paths):
-        start, end = starts[number], starts[number + 1]
-        if path == ROOT:
-            paths += names[start:end]
-        else:
-            prefix = path + b"/"
-            paths += [prefix + name for name in names[start:end]]
-    return paths
 
 
 def _looked(paths: list[bytes], root_fd: int) -> list[os.stat_result | None]:

@@ -14,6 +14,8 @@ import pytest
 
 import casnap
 from casnap import CasnapError, ChangeKind, CheckpointManager, NotFound, Refused, Usage
+from casnap.engine import scanning
+from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
 
 
@@ -186,6 +188,52 @@ def test_if_changed_makes_up_for_a_cache_that_was_lost_unless_head_does_not_hold
     if not touched:
         monkeypatch.setattr(Reader, "read", None)  # whatever is read fails
         assert manager.create(if_changed=True).name == "c3"
+
+
+def test_a_manager_reads_the_stat_cache_again_only_when_it_is_another(
+    manager: CheckpointManager, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+
+    def counted(path: Path, **names: str) -> object:
+        read.append(path)
+        return load_cache(path, **names)
+
+    monkeypatch.setattr(scanning, "load_cache", counted)
+    time.sleep(0.05)
+    for _ in range(4):  # the first of them finds that all has settled, and says so in the file
+        manager.create()
+    assert len(read) <= 2
+    del read[:]
+    with CheckpointManager(workspace) as other:
+        (workspace / "file").write_text("edited elsewhere")
+        other.create("elsewhere")
+    del read[:]
+    assert manager.create(if_changed=True).name == "elsewhere"
+    assert len(read) == 1
+
+
+def test_a_tree_that_is_gone_is_missed_by_a_manager_that_has_read_it_before(
+    manager: CheckpointManager, workspace: Path
+) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "inner").write_text("inner")
+    for _ in range(2):
+        time.sleep(0.05)
+        manager.create()
+    (workspace / "sub" / "inner").write_text("inner, edited")
+    manager.create()
+    good = {path: path.read_bytes() for path in (workspace / "file", workspace / "sub" / "inner")}
+    (pack,) = (Path(os.environ["CASNAP_STORE"]) / "packs").glob("*.pack")
+    data = bytearray(pack.read_bytes())
+    data[200:] = bytes(len(data) - 200)
+    pack.write_bytes(data)
+    (workspace / "sub" / "other").write_text("new")
+    made = manager.create()
+    for path in good:
+        path.write_text("broken")
+    manager.rollback(made.id)
+    assert {path: path.read_bytes() for path in good} == good
 
 
 def test_if_changed_returns_head_when_nothing_has(manager: CheckpointManager) -> None:

@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from blake3 import blake3
 
+from casnap.codec import compression
 from casnap.errors import StorageFailed
 from casnap.fs.durable import write_whole
 from casnap.model.ids import ObjectKind
@@ -482,7 +483,7 @@ def test_a_file_of_a_cache_takes_few_bytes_for_each_name(root: Path, tmp_path: P
 def test_a_cache_that_is_longer_than_a_frame_may_be_is_written_in_several(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(cache_file, "MAX_RAW", most)
+    monkeypatch.setattr(compression, "MAX_RAW", most)
     cache = take(root).cache
     found = load_cache(saved(tmp_path, cache), **NAMES)
     assert found is not None
