@@ -267,7 +267,7 @@ def _set_state(fd: int, itself: int | str, node: AnyNode, faults: list[str]) -> 
         faults.append(f"mode {node.mode:04o} not set: it would lend the rights of another owner")
     try:
         # before the attributes: an ACL's mask is part of the mode, and the attribute is the whole truth
-        _set_mode(fd, itself, mode)
+        _set_mode(fd, itself, mode if mode & stat.S_IWUSR or not _has_xattrs(itself, node) else mode | stat.S_IWUSR)
         faults += _set_xattrs(itself, node)
         _set_mode(fd, itself, mode)
     except PermissionError as error:
@@ -281,6 +281,14 @@ def _not_set(what: str, error: OSError) -> str:
 def _set_mode(fd: int, itself: int | str, mode: int) -> None:
     if stat.S_IMODE(os.fstat(fd).st_mode) != mode:
         os.chmod(itself, mode)
+
+
+def _has_xattrs(itself: int | str, node: AnyNode) -> bool:
+    """Whether attributes may be set or removed: who owns the entry must be able to write to it for that, root aside."""
+    try:
+        return bool(node.xattrs or os.listxattr(itself))
+    except OSError:
+        return False
 
 
 def _set_xattrs(itself: int | str, node: AnyNode) -> list[str]:

@@ -549,6 +549,38 @@ def test_read_only_directories_are_restored_by_their_owner(public: Path) -> None
     as_nobody(act)
 
 
+@pytest.mark.parametrize("edit", ["removed", "attributes removed", "attributes added", "attributes changed"])
+def test_attributes_of_read_only_entries_are_restored_by_their_owner(public: Path, edit: str) -> None:
+    workspace = public / "workspace"
+    names = ("file", "directory")
+
+    def act() -> None:
+        (workspace / "directory").mkdir(parents=True)
+        (workspace / "file").write_text("one")
+        for name in names:
+            if edit != "attributes added":
+                os.setxattr(workspace / name, "user.kept", b"one")
+            os.chmod(workspace / name, 0o500)
+        manager = CheckpointManager(workspace, store=public / "store")
+        manager.create("one")
+        first = snapshot(workspace)
+        for name in names:
+            os.chmod(workspace / name, 0o700)
+            if edit == "removed":
+                (workspace / name).unlink() if name == "file" else (workspace / name).rmdir()
+                continue
+            if edit == "attributes removed":
+                os.removexattr(workspace / name, "user.kept")
+            else:
+                os.setxattr(workspace / name, "user.kept" if edit == "attributes changed" else "user.new", b"two")
+            os.chmod(workspace / name, 0o500)
+        report = manager.rollback("one")
+        assert (report.complete, report.problems) == (True, ())
+        assert difference(first, snapshot(workspace)) == []
+
+    as_nobody(act)
+
+
 def test_what_cannot_be_read_is_neither_changed_nor_removed(public: Path) -> None:
     workspace = public / "workspace"
 
