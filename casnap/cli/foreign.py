@@ -51,11 +51,13 @@ class StandIns:
 
 def _of_all() -> dict[str, ModuleType | None]:
     """Modules of Python itself of which casnap, sqlite3 and zstandard need little, if nothing is to be written."""
-    import _datetime  # type: ignore[import-not-found]  # compiled; its stub goes by the name that it stands in for
-    import _signal  # type: ignore[import-not-found]
-    import _thread
-    import _weakrefset
-
+    try:
+        import _datetime  # type: ignore[import-not-found]  # compiled; its stub goes by the name that it stands in for
+        import _signal  # type: ignore[import-not-found]
+        import _thread
+        import _weakrefset
+    except ImportError:  # a Python that is built in another way
+        return {}
     implementation = {"cpython": "CPython", "pypy": "PyPy"}.get(sys.implementation.name, sys.implementation.name)
     return {
         "datetime": _module("datetime", **vars(_datetime)),

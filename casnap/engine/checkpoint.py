@@ -19,6 +19,7 @@ from casnap.engine.target_rules import RULES_DIFFER, rules_differ
 from casnap.errors import CasnapError, Damage, Refused, StorageFailed, Usage
 from casnap.fs.directories import Directories
 from casnap.model.checkpoint import CheckpointObject, Counts
+from casnap.model.paths import split
 from casnap.model.report import CheckpointReport, FirstLook, WorkspaceInfo, count_changes
 from casnap.model.tree import NANOSECONDS
 from casnap.store.state import State, WorkspaceRow
@@ -333,7 +334,7 @@ def _notes(row: WorkspaceRow, since: Since) -> tuple[str, ...]:
 
 def _first_look(context: Context, row: WorkspaceRow, live: LiveScan) -> FirstLook:
     selection = context.policy_in(row).selection
-    sensitive = [path for path in live.signatures if selection.is_sensitive(path.rpartition(b"/")[2])]
+    sensitive = [path for path in live.signatures if selection.is_sensitive(split(path)[1])]
     secrets = sum(stat.S_ISREG(live.signatures[path].mode) for path in sensitive)
     return FirstLook(tuple(live.ahead.largest_directories(LARGEST)), secrets)
 

@@ -60,8 +60,7 @@ class TreeView:
 
     def look_ahead(self, trees: Iterable[bytes]) -> None:
         """Remember the entries of many directories, whose objects are read together."""
-        at_hand = self._known.keys() | self._listings.keys()
-        wanted = [tree for tree in dict.fromkeys(trees) if tree and tree not in at_hand]
+        wanted = [tree for tree in dict.fromkeys(trees) if tree and not (tree in self._known or tree in self._listings)]
         read_many = getattr(self.source, "read_many", None)
         if len(wanted) < 2 or read_many is None:
             return

@@ -210,9 +210,7 @@ class WriteSession:
                 writer = self._target  # after a base may have been written, which may have filled a pack
                 if writer is None or writer.sealed:
                     writer = self._writable()
-                if difference is None and key.kind is ObjectKind.CHUNK:  # nearly all: kept short
-                    record = encode_full(key.kind, key.id, encoding, payload, len(data))
-                elif difference is not None:
+                if difference is not None:
                     record = difference.record(key, len(data), writer.id, writer.begin(self._store_id))
                 elif key not in self._damaged and self._gathering.takes(key, data):
                     self._gathering.add(key, data, encode_full(key.kind, key.id, encoding, payload, len(data)))

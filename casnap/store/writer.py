@@ -91,13 +91,8 @@ class PackWriter:
         Raises:
             StorageFailed: the disk refused; of what was not yet forced out, nothing is to be trusted.
         """
-        if not self._in_session:
-            self._begin(store_id)
-        offset = self.file.size + len(self._buffer)
-        self._add(record)
-        self.entries.append(IndexEntry(key.kind, key.id, offset))
-        self._objects += 1
-        self._index = None
+        offset = self.begin(store_id)
+        self._take(record, [IndexEntry(key.kind, key.id, offset)])
         return offset
 
     def append_slots(self, objects: Iterable[tuple[ObjectKey, int]], record: bytes, store_id: str) -> int:
@@ -107,12 +102,14 @@ class PackWriter:
             StorageFailed: as for :meth:`append`.
         """
         offset = self.begin(store_id)
+        self._take(record, [IndexEntry(key.kind, key.id, offset, slot) for key, slot in objects])
+        return offset
+
+    def _take(self, record: bytes, entries: list[IndexEntry]) -> None:
         self._add(record)
-        entries = [IndexEntry(key.kind, key.id, offset, slot) for key, slot in objects]
         self.entries += entries
         self._objects += len(entries)
         self._index = None
-        return offset
 
     def flush(self) -> None:
         """Hand what was gathered to the kernel, so that it can be read back."""

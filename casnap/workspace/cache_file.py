@@ -18,7 +18,7 @@ from msgspec import Struct
 from casnap.codec.compression import compress_long, decompress_long
 from casnap.codec.hashing import CHECKSUM_SIZE, checksum
 from casnap.errors import Damage
-from casnap.model.paths import ROOT, ancestors
+from casnap.model.paths import ROOT, ancestors, split
 from casnap.model.tree import Directory, Listing, Omitted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, Whole
 from casnap.workspace.signature import Signature
@@ -278,7 +278,7 @@ def _ends(paths: list[bytes]) -> array[int]:
     ends = array("q", range(len(paths)))
     open_: list[tuple[int, bytes]] = []
     for number, path in enumerate(paths):
-        parent = path.rpartition(b"/")[0] if path else None
+        parent = split(path)[0]
         while open_ and open_[-1][1] != parent:
             ends[open_.pop()[0]] = number - 1
         if number and not open_:

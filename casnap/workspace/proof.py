@@ -25,41 +25,28 @@ KEEP_TIMES = frozenset(
 
 
 class Proof:
-    """What of a cache still holds below ``root_fd``. ``holds_all`` says that nothing has changed at all.
+    """What of a cache still holds: ``same`` has a byte for each directory of its file, 1 where it is as it was.
 
-    Of a cache that a scan has patched only what it took from the file can hold.
+    ``holds_all`` says that nothing has changed at all. Of a cache that a scan has patched only what it took from the
+    file can hold.
     """
 
-    def __init__(self, directories: CacheFile | Patched, root_fd: int) -> None:
-        file = directories.file if isinstance(directories, Patched) else directories
-        self._begin(file, _unchanged(file, root_fd))
-        self.holds_all = self._same.count(1) == len(self._same)
-        if isinstance(directories, Patched):
-            self._forget(directories)
-        if any(traits & Trait.UNPROVABLE for traits in file.traits):
-            self.holds_all = False
-        for number, traits in enumerate(file.traits):
-            if traits & (Trait.UNPROVABLE | Trait.RULES):
-                self._same[number] = 0
-
-    def _begin(self, file: CacheFile, same: bytearray) -> None:
-        self.file = file
+    def __init__(self, directories: CacheFile | Patched, same: bytearray, *, holds_all: bool) -> None:
+        self.file = _file_of(directories)
+        self.holds_all = holds_all
         self._same = same
         self._children: dict[bytes, list[bytes]] | None = None
+        if isinstance(directories, Patched):
+            self._forget(directories)
 
     def later(self, directories: CacheFile | Patched) -> Proof | None:
         """What held, for whoever asks again without a look; None where ``directories`` come from another file.
 
         A scan that began with it has made ``directories`` of what it was proof of.
         """
-        if (directories.file if isinstance(directories, Patched) else directories) is not self.file:
+        if _file_of(directories) is not self.file:
             return None
-        later = Proof.__new__(Proof)
-        later._begin(self.file, bytearray(self._same))
-        later.holds_all = self.holds_all
-        if isinstance(directories, Patched):
-            later._forget(directories)
-        return later
+        return Proof(directories, bytearray(self._same), holds_all=self.holds_all)
 
     def doubt(self, paths: Collection[bytes]) -> None:
         """Let nothing hold that has one of these paths in it, or is at or below one of them."""
@@ -120,6 +107,21 @@ class Proof:
         for number, is_taken in enumerate(taken):
             self._same[number] &= is_taken
         self.holds_all = self.holds_all and all(taken)
+
+
+def prove(directories: CacheFile | Patched, root_fd: int) -> Proof:
+    """Look at everything that a cache knows below ``root_fd``."""
+    file = _file_of(directories)
+    same = _unchanged(file, root_fd)
+    holds_all = all(same) and not any(traits & Trait.UNPROVABLE for traits in file.traits)
+    for number, traits in enumerate(file.traits):
+        if traits & (Trait.UNPROVABLE | Trait.RULES):
+            same[number] = 0
+    return Proof(directories, same, holds_all=holds_all)
+
+
+def _file_of(directories: CacheFile | Patched) -> CacheFile:
+    return directories.file if isinstance(directories, Patched) else directories
 
 
 _TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT

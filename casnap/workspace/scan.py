@@ -19,7 +19,7 @@ from casnap.workspace.cache_file import CacheFile, Patched
 from casnap.workspace.found import Signatures
 from casnap.workspace.mounts import Mounts, find_mounts
 from casnap.workspace.omissions import Exclusions, Omissions
-from casnap.workspace.proof import KEEP_TIMES, Proof
+from casnap.workspace.proof import KEEP_TIMES, Proof, prove
 from casnap.workspace.rules import Rules
 from casnap.workspace.signature import Signature, looker
 
@@ -144,7 +144,7 @@ def _proof(
         return None
     before = trust.earlier.proof if trust.earlier is not None else None
     later = before.later(known) if before is not None else None
-    return later or Proof(known, directories.root_fd)
+    return later or prove(known, directories.root_fd)
 
 
 def _context(omissions: Omissions, mounts: Mounts, nonces: frozenset[str]) -> int:

@@ -85,6 +85,20 @@ print(msgspec.json.encode(uuid.UUID(int=1)).decode(), hasattr(msgspec, "inspect"
     assert told(program) == ['"00000000-0000-0000-0000-000000000001"', "True"]
 
 
+@pytest.mark.parametrize("missing", ["_datetime", "_signal", "_weakrefset"])
+def test_a_python_that_lacks_what_stand_ins_are_made_of_does_without_them(missing: str) -> None:
+    program = f"""
+import sys
+sys.modules["{missing}"] = None
+from casnap.cli import foreign
+print(len(foreign.StandIns()._modules))
+foreign.import_msgspec()
+import msgspec
+print(msgspec.json.decode(b"2026"))
+"""
+    assert told(program) == ["0", "2026"]
+
+
 def test_what_has_been_imported_before_stays_what_it_is() -> None:
     program = """
 import datetime, uuid

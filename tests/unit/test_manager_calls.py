@@ -15,8 +15,12 @@ import pytest
 import casnap
 from casnap import CasnapError, ChangeKind, CheckpointManager, NotFound, Refused, Usage
 from casnap.engine import scanning
+from casnap.engine.recorded import tree_of
+from casnap.model.ids import ObjectKey, ObjectKind
+from casnap.model.tree import Directory
 from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
+from support.stores import open_store
 
 
 @pytest.fixture
@@ -213,27 +217,32 @@ def test_a_manager_reads_the_stat_cache_again_only_when_it_is_another(
     assert len(read) == 1
 
 
-def test_a_tree_that_is_gone_is_missed_by_a_manager_that_has_read_it_before(
+def test_a_tree_that_was_damaged_since_a_manager_read_it_is_written_anew(
     manager: CheckpointManager, workspace: Path
 ) -> None:
     (workspace / "sub").mkdir()
-    (workspace / "sub" / "inner").write_text("inner")
+    for number in range(20):  # so many that their tree is a record of its own
+        (workspace / "sub" / f"file{number}").write_text(f"{number}")
     for _ in range(2):
         time.sleep(0.05)
         manager.create()
-    (workspace / "sub" / "inner").write_text("inner, edited")
+    (workspace / "sub" / "new").write_text("new")
+    manager.status()  # reads what was in the directory
+    (workspace / "sub" / "new").unlink()
+    context = manager._context
+    assert context is not None
+    store = context.store
+    sub = tree_of(context, manager.show()).entry(b"sub")
+    assert isinstance(sub, Directory)
+    key = ObjectKey(ObjectKind.TREE, sub.tree)
+    (place,) = store.state().places([key])[key]
+    with open(store.path / "packs" / f"{place.pack}.pack", "r+b") as pack:
+        pack.seek(place.offset + 44)
+        byte = pack.read(1)
+        pack.seek(-1, os.SEEK_CUR)
+        pack.write(bytes([byte[0] ^ 1]))
     manager.create()
-    good = {path: path.read_bytes() for path in (workspace / "file", workspace / "sub" / "inner")}
-    (pack,) = (Path(os.environ["CASNAP_STORE"]) / "packs").glob("*.pack")
-    data = bytearray(pack.read_bytes())
-    data[200:] = bytes(len(data) - 200)
-    pack.write_bytes(data)
-    (workspace / "sub" / "other").write_text("new")
-    made = manager.create()
-    for path in good:
-        path.write_text("broken")
-    manager.rollback(made.id)
-    assert {path: path.read_bytes() for path in good} == good
+    assert open_store(store.path).read(key)
 
 
 def test_if_changed_returns_head_when_nothing_has(manager: CheckpointManager) -> None:
