@@ -44,6 +44,7 @@ VERBS = {
     "recover": "Finish a rollback that was interrupted.",
     "forget": "Stop protecting a directory; its files stay.",
     "bench": "How quick casnap is with a directory of yours.",
+    "hook": "What coding agents call before they change files.",
     "completion": "The script that completes in bash, zsh or fish.",
 }
 """Each verb and what its help says in one line; kept here so that help need not import them all."""

@@ -134,6 +134,12 @@ AT_ONCE = {
         ),
         argument="name",
     ),
+    "hook": Grammar(
+        (
+            Option("agent", ("--agent",), "Whose events they are, where these do not say so.", "NAME", "text"),
+            Option("require", ("--require",), "Exit 2, which keeps a tool from running, when no checkpoint was taken."),
+        )
+    ),
     "list": Grammar(
         (
             Option("everywhere", ("--all",), "Of all workspaces."),

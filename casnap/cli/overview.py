@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from casnap.cli.hook_notes import HookNotes
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.status import changed_text, interrupted_text, protection_text, show_no_store, show_status
@@ -34,7 +35,8 @@ def overview(session: Session) -> int:
 
 def _elsewhere(session: Session, workspaces: int) -> int:
     if session.as_json:
-        session.document("status", None, protected=False, reason="no workspace here", head=None, checkpoints=0)
+        fields = {"protected": False, "reason": "no workspace here", "head": None, "checkpoints": 0}
+        session.document("status", None, **fields, hooks=HookNotes(session, None).records())
         return 0
     session.output.data(f"workspace  none here, {quantity(workspaces, 'is', 'are')} registered elsewhere")
     session.output.data("next       `casnap checkpoint` protects this directory, `casnap status` shows the others")

@@ -13,8 +13,8 @@ from casnap.cli.revisions import choose, find_typed
 from casnap.cli.session import Session
 from casnap.cli.text import problem_line, quantity, size, tag
 from casnap.engine.restore_to import restore_to
-from casnap.engine.workspaces import canonical
 from casnap.errors import Usage
+from casnap.fs.paths import canonical
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.report import WorkspaceInfo
 

@@ -15,8 +15,11 @@ from casnap.cli.errors import Terminated, report
 from casnap.cli.foreign import StandIns
 from casnap.cli.output import Output
 from casnap.cli.session import Session
-from casnap.cli.spellings import Request, read
+from casnap.cli.spellings import Request, read, verb_in
 from casnap.store import signals
+
+BLOCKS = 2
+"""The exit status that keeps a tool from running, to those agents that ask for one."""
 
 COMPLETE = "_CASNAP_COMPLETE"
 """The variable by which a script of ``casnap completion`` asks; it holds ``<shell>_complete``."""
@@ -40,8 +43,11 @@ def run(arguments: list[str]) -> int:
         return Output().finish()
     except (Exception, KeyboardInterrupt) as error:
         output = Output()
-        as_json = session.as_json or wants_json(words)
+        hooked = verb_in(words) == "hook"  # whoever calls it reads its output, and is stopped by its failures
+        as_json = not hooked and (session.as_json or wants_json(words))
         status = report(error, output, as_json=as_json, debug=session.options.debug)
+        if hooked:
+            return BLOCKS if "--require" in words else 0
         return output.finish() or status
 
 

@@ -139,7 +139,8 @@ class Session:
         return list({one.workspace.id: one for one in found}.values())  # two spellings of one are one
 
     def _require_places(self, given: tuple[str, ...]) -> None:
-        from casnap.engine.workspaces import canonical, is_registered, require_place
+        from casnap.engine.workspaces import is_registered, require_place
+        from casnap.fs.paths import canonical
 
         try:
             context: Context | None = self.context()

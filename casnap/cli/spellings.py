@@ -39,6 +39,18 @@ def read(arguments: list[str]) -> Request | None:
         return None
 
 
+def verb_in(words: list[str]) -> str:
+    """The verb in a command line that may be wrong otherwise; empty where there is none."""
+    ahead = iter(words)
+    for word in ahead:
+        if not word.startswith("-"):
+            return ALIASES.get(word, word)
+        option = _EVERYWHERE.get(word)
+        if option is not None and option.takes != "nothing":
+            next(ahead, None)
+    return ""
+
+
 def _read(arguments: list[str]) -> Request:
     if "--" in arguments:  # paths follow it, wherever it stands, and these verbs take none
         raise _NotUnderstood

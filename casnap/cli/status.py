@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from casnap.cli.hook_notes import HookNotes
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import block, counts_text, left_out_text, moment, problem_line, quantity, size, tag
@@ -41,7 +42,7 @@ def _show_all(session: Session, found: list[Status]) -> None:
         from casnap.cli.as_json import status_fields, workspace_record
 
         workspaces = [{"workspace": workspace_record(one.workspace), **status_fields(one)} for one in found]
-        session.document("status", None, workspaces=workspaces)
+        session.document("status", None, workspaces=workspaces, hooks=HookNotes(session, None).records())
         return
     if not found:
         session.output.data("no workspace is registered; `casnap init` protects the current directory")
@@ -52,6 +53,7 @@ def _show_all(session: Session, found: list[Status]) -> None:
             session.output.data(line)
     for warning in dict.fromkeys(warning for one in found for warning in one.upkeep.warnings):
         session.output.warn(f"warning: {printable(warning)}")
+    _warn_of_hooks(session, HookNotes(session, None))
 
 
 def _exit_status(session: Session, found: list[Status]) -> int:
@@ -64,22 +66,31 @@ def show_no_store(session: Session, error: NoStore) -> None:
         from casnap.cli.as_json import document, dump
 
         fields: dict[str, Any] = {"protected": False, "reason": error.message, "head": None, "checkpoints": 0}
+        fields["hooks"] = HookNotes(session, None).records()
         session.output.bytes(dump(document("status", None, None, fields)))
         return
     session.output.data(f"protected  no: {printable(error.message)}")
     session.output.talk("hint: `casnap checkpoint` makes a store and protects the current directory")
+    _warn_of_hooks(session, HookNotes(session, None))
 
 
 def show_status(session: Session, found: Status) -> None:
     """One workspace in full."""
+    hooks = HookNotes(session, found.workspace)
     if session.as_json:
         from casnap.cli.as_json import status_fields
 
-        session.document("status", found.workspace, **status_fields(found))
+        session.document("status", found.workspace, **status_fields(found), hooks=hooks.records())
         return
-    for line in _lines(session, found):
+    for line in (*_lines(session, found), *block("hooks", list(hooks.lines()))):
         session.output.data(line)
     _talk_about(session, found)
+    _warn_of_hooks(session, hooks)
+
+
+def _warn_of_hooks(session: Session, hooks: HookNotes) -> None:
+    for warning in hooks.warnings():
+        session.output.warn(f"warning: {printable(warning)}")
 
 
 def _talk_about(session: Session, found: Status) -> None:

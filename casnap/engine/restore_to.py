@@ -13,11 +13,11 @@ from casnap.engine.context import Context
 from casnap.engine.recorded import tree_of
 from casnap.engine.scope import with_databases
 from casnap.engine.sinks import MemorySink
-from casnap.engine.workspaces import canonical
 from casnap.errors import NotFound, Refused, StorageFailed
 from casnap.fs import placing
 from casnap.fs.directories import Directories
 from casnap.fs.durable import sync_filesystem
+from casnap.fs.paths import canonical
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import ROOT, escape
 from casnap.model.report import Problem, RestoreReport, WorkspaceInfo

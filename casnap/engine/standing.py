@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
-from casnap.engine.workspaces import all_workspaces, canonical, find, require_place
+from casnap.engine.workspaces import all_workspaces, find, require_place
 from casnap.errors import Refused
+from casnap.fs.paths import canonical
 from casnap.model.operation import AnyOperation, WorkspaceRegistered
 from casnap.model.paths import escape
 from casnap.model.report import WorkspaceInfo, WorkspaceStanding

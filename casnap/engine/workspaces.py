@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from casnap.engine.context import Context, workspace_lock, workspace_row
 from casnap.errors import NotFound, Refused, Usage
+from casnap.fs.paths import canonical
 from casnap.model.paths import escape
 from casnap.model.report import WorkspaceInfo
 from casnap.store.state import State, WorkspaceRow
@@ -15,11 +16,6 @@ from casnap.store.store import Commit
 
 if TYPE_CHECKING:
     from casnap.model.operation import AnyOperation
-
-
-def canonical(path: str | bytes) -> bytes:
-    """``path`` as an absolute path without links; what does not exist is taken as it stands."""
-    return os.path.realpath(os.path.abspath(os.fsencode(path)))
 
 
 def register(

@@ -85,6 +85,14 @@ def write_whole(
         sync_directory(path.parent)
 
 
+def remove(path: Path) -> None:
+    """Remove a file; harmless where none is."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise failed("remove", path, error) from error
+
+
 def claim(fd: int) -> None:
     """Lock a temporary file, which tells whoever sweeps such files that its writer lives; where locks do not work, not.
 

@@ -8,13 +8,16 @@ import fcntl
 import os
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from casnap.errors import Busy, StorageFailed
 
 POLL = 0.01
 """Seconds between two tries for a lock that is held."""
+
+LONG_POLL = 0.05
+"""The same where many may wait at once."""
 
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
@@ -76,6 +79,33 @@ def locked(path: Path, *, wait: float, holder: str) -> Iterator[None]:
         yield
     finally:
         lock.release()
+
+
+def hold(path: Path, wait: float, unless: Callable[[], bool] = lambda: False) -> int | None:
+    """Take the lock on ``path`` within ``wait`` seconds, without a name in it.
+
+    ``unless`` is asked now and then while somebody else holds it, and makes an end of waiting.
+
+    Returns:
+        A descriptor, which the caller closes. The lock is let go when no process has a copy of it any more: a forked
+        child goes on holding it. None: somebody else holds the lock.
+
+    Raises:
+        OSError: the file cannot be made, or the file system has no locks.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        deadline = time.monotonic() + wait
+        while not try_flock(fd, 0):
+            left = deadline - time.monotonic()
+            if left <= 0 or unless():
+                os.close(fd)
+                return None
+            time.sleep(min(left, LONG_POLL))
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 def try_flock(fd: int, wait: float) -> bool:

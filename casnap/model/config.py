@@ -237,6 +237,15 @@ KEYS = {
         Key("retention.auto", TRUTH, False, "each checkpoint is followed by a cleanup"),
         Key("retention.keep_named", TRUTH, False, "a cleanup keeps checkpoints that were given a name"),
         Key("min_free", SIZE, None, "what must stay free on the store's disk", nothing="auto", store_wide=True),
+        Key("auto_checkpoint", TRUTH, True, "`casnap hook` takes checkpoints when an agent asks for one"),
+        Key(
+            "hook.auto_init",
+            _choice("project", "always", "never"),
+            "project",
+            "which directories a hook may register: git work trees, any, or none",
+        ),
+        Key("hook.label", TRUTH, False, "the first words of a prompt become part of the checkpoint's message"),
+        Key("hook.deadline", COUNT, 8, "seconds that an agent waits for a hook at most"),
         Key("gc.auto", TRUTH, True, "a gc runs by itself once much is dead", store_wide=True),
         Key("compression", LEVEL, DEFAULT_COMPRESSION, "zstd level, 1 to 19", store_wide=True),
     )

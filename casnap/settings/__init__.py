@@ -6,19 +6,35 @@ and the same workspace to both (docs/reference/environment.md, docs/reference/co
 
 from __future__ import annotations
 
-from casnap.settings.background import free_space_if_due
-from casnap.settings.environment import DEFAULT_PAGER, ROOT_STORE, SystemClock, may_ask, pager_command, wants_plain
-from casnap.settings.layers import Layer, Setting, Settings, load_settings, stored_layer
-from casnap.settings.resolution import (
-    AnyPath,
-    Protected,
-    open_context,
-    paths_within,
-    protect,
-    resolve_workspace,
-    workspace_path,
-    workspaces_in_view,
+import importlib
+from typing import Any
+
+from casnap.settings.apart import apart
+from casnap.settings.environment import (
+    DEFAULT_PAGER,
+    ROOT_STORE,
+    SystemClock,
+    may_ask,
+    pager_command,
+    temporary_roots,
+    wants_plain,
 )
+from casnap.settings.layers import Layer, Setting, Settings, load_settings, stored_layer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from casnap.settings.background import free_space_if_due
+    from casnap.settings.resolution import (
+        AnyPath,
+        Protected,
+        git_work_tree,
+        open_context,
+        paths_within,
+        protect,
+        resolve_workspace,
+        workspace_path,
+        workspaces_in_view,
+    )
 
 __all__ = [
     "DEFAULT_PAGER",
@@ -29,7 +45,9 @@ __all__ = [
     "Setting",
     "Settings",
     "SystemClock",
+    "apart",
     "free_space_if_due",
+    "git_work_tree",
     "load_settings",
     "may_ask",
     "open_context",
@@ -38,7 +56,16 @@ __all__ = [
     "protect",
     "resolve_workspace",
     "stored_layer",
+    "temporary_roots",
     "wants_plain",
     "workspace_path",
     "workspaces_in_view",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """What needs a store is imported when it is asked for: a hook mostly does without one."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    room = "background" if name == "free_space_if_due" else "resolution"
+    return getattr(importlib.import_module(f"casnap.settings.{room}"), name)

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
-from casnap.engine.workspaces import canonical
 from casnap.errors import Usage
+from casnap.fs.paths import canonical
 from casnap.model.checkpoint import Origin
 from casnap.model.policy import DEFAULT_WAIT
 
@@ -32,6 +32,10 @@ class SystemClock:
     def now(self) -> int:
         """Nanoseconds since the epoch."""
         return time.time_ns()
+
+    def monotonic(self) -> int:
+        """Nanoseconds since some instant, the same for all processes until the next boot; never set back."""
+        return time.monotonic_ns()
 
     def sleep(self, seconds: float) -> None:
         """Wait."""
@@ -73,6 +77,12 @@ def home_of(environ: Mapping[str, str]) -> str | None:
         return pwd.getpwuid(os.geteuid()).pw_dir
     except KeyError:
         return None
+
+
+def temporary_roots(environ: Mapping[str, str]) -> frozenset[bytes]:
+    """The directories in which everybody makes temporary ones, links resolved."""
+    named = environ.get("TMPDIR", "")
+    return frozenset(canonical(path) for path in ("/tmp", "/var/tmp", named) if path)
 
 
 def store_path(environ: Mapping[str, str], home: str | None, given: str | os.PathLike[str] | None) -> Path:

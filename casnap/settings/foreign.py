@@ -11,8 +11,7 @@ from casnap.errors import CasnapError, Usage
 from casnap.model.config import BadValue, Value, key_of
 from casnap.settings.whole_file import read_whole
 
-_TAKEN = ("retention_days", "max_checkpoints", "exclude")
-_NOT_YET = "auto_checkpoint"
+_TAKEN = ("retention_days", "max_checkpoints", "auto_checkpoint", "exclude")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +34,7 @@ def read_checkpoint_yaml(path: Path) -> Imported:
     notes: list[str] = []
     for name, given in table.items():
         key = key_of(name) if name in _TAKEN else None
-        if name == _NOT_YET:
-            notes.append(f"{name} has no effect: checkpoints are made when somebody, or a hook, asks for one")
-        elif key is None:
+        if key is None:
             notes.append(f"{name!s} is not known here, and was left out")
         else:
             try:

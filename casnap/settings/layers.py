@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from casnap.engine.workspaces import canonical
 from casnap.errors import Usage
+from casnap.fs.paths import canonical
 from casnap.model.checkpoint import Origin
 from casnap.model.config import KEYS, BadValue, Value, flat, key_of, policy_of, similar_to
 from casnap.model.policy import Policy

@@ -9,8 +9,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from casnap.engine.mark import mark
-from casnap.engine.workspaces import canonical
 from casnap.errors import Refused, Usage
+from casnap.fs.paths import canonical
 from casnap.fs.scratch import scratch_directory
 from casnap.model.clock import Progress
 from casnap.model.mark import MarkReport

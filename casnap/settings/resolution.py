@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from casnap.engine.context import Context
-from casnap.engine.workspaces import all_workspaces, canonical, enclosing, find, register, require_place
+from casnap.engine.workspaces import all_workspaces, enclosing, find, register, require_place
 from casnap.errors import NoStore, NotFound, Usage
+from casnap.fs.paths import canonical
 from casnap.model.clock import Progress, Silent
 from casnap.model.paths import escape, is_within
 from casnap.model.report import WorkspaceInfo
@@ -133,10 +134,10 @@ def _place_to_protect(settings: Settings, given: str | None, context: Context | 
     here = _here(settings)
     if context is not None and (workspace := enclosing(context, here)) is not None:
         return workspace_path(workspace)
-    return _git_work_tree(here) or here
+    return git_work_tree(here) or here
 
 
-def _git_work_tree(directory: bytes) -> bytes | None:
+def git_work_tree(directory: bytes) -> bytes | None:
     """The nearest directory at or above that has a ``.git``: a directory, or in linked work trees a file."""
     while not os.path.lexists(os.path.join(directory, b".git")):
         if directory == (parent := os.path.dirname(directory)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -15,7 +16,7 @@ import pytest
 import casnap
 from casnap.cli.app import VERBS
 from casnap.cli.grammar import ALIASES
-from support.cli import CHECKOUT, Result, environment
+from support.cli import CHECKOUT, Result, environment, run
 from support.oracle import difference, snapshot
 
 PAGE = CHECKOUT / "docs" / "how-to" / "coming-from.md"
@@ -226,7 +227,10 @@ ROWS["a schedule of its own instead of cron"] = absent("schedule")
 
 @row("planned there: agent hooks, deduplication, encryption, a signed bundle")
 def _(workspace: Path, call: Call) -> None:
-    absent("hook", "key", "audit")(workspace, call)
+    absent("key", "audit")(workspace, call)
+    call("init", cwd=workspace, check=0)
+    run("hook", cwd=workspace, said=json.dumps({"event": "prompt", "cwd": str(workspace)}).encode(), check=0)
+    assert "before the turn" in call("list", cwd=workspace, check=0).stdout
     (workspace / "one").write_bytes(os.urandom(50_000))
     (workspace / "two").write_bytes((workspace / "one").read_bytes())
     made = call("checkpoint", "--json", cwd=workspace, check=0).json()["checkpoint"]

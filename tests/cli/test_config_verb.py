@@ -134,7 +134,7 @@ def test_the_options_of_ws_ckpt_set_an_age_or_a_number_never_both(
         (("set", "exclude", "a\nb"), 2, "a pattern is more than one line"),
         (("set", "exclude", b"\xff"), 2, "it is not UTF-8 text"),
         (("set", "min_free", "1G"), 2, "it is for the whole store"),
-        (("set", "auto_checkpoint", "true"), 2, "there is no such key"),
+        (("set", "hook.auto_init", "often"), 2, "none of project, always, never"),
         (("get", "zork"), 2, "bad key 'zork'"),
         (("unset", "zork"), 2, "bad key 'zork'"),
         (("unset", "-g", "zork"), 2, "bad key 'zork'"),
@@ -197,17 +197,17 @@ def test_what_oh_my_coder_has_is_imported(protected: Path, home: Path, tmp_path:
     pytest.importorskip("yaml")
     (protected / ".omc").mkdir()
     (protected / ".omc" / "checkpoint.yaml").write_text(
-        "retention_days: 7\nmax_checkpoints: 50\nauto_checkpoint: true\nother: 1\n"
+        "retention_days: 7\nmax_checkpoints: 50\nauto_checkpoint: false\nother: 1\n"
         "exclude:\n  - '*.log'\n  - node_modules\n"
     )
     result = call("config", "import", ".omc/checkpoint.yaml", "--json", cwd=protected, check=0)
     assert settings(result) == {
         "exclude": (["*.log", "node_modules"], "workspace"),
+        "auto_checkpoint": (False, "workspace"),
         "retention.keep": (50, "workspace"),
         "retention.max_age": ("7d", "workspace"),
     }
-    assert len(result.json()["notes"]) == 3
-    assert "note: auto_checkpoint has no effect" in result.stderr
+    assert len(result.json()["notes"]) == 2
     call("config", "-g", "import", ".omc/checkpoint.yaml", cwd=protected, check=0)
     assert tomllib.loads(user_file(home).read_text())["exclude"] == ["*.log", "node_modules"]
 

@@ -59,9 +59,9 @@ ROOMS = {
     "cli": "errors foreign grammar output progress running session spellings text",
     "codec": "canonical checkpoints chunking compression entries hashing metadata paths records",
     "engine": "context history workspaces",
-    "fs": "appending durable locks",
+    "fs": "appending durable locks paths",
     "model": "checkpoint clock config ids paths policy report tree",
-    "settings": "background environment layers resolution",
+    "settings": "apart environment layers resolution",
     "store": "cache_directory catalog creation follower format groups index layout media objects oplog packs parts rows"
     " schema signals space state store tables",
 }
@@ -85,6 +85,7 @@ LOOKING = {
 
 MAKING = {
     "engine": "checkpoint gc_terms",
+    "settings": "background",
     "store": "compressing deltas gathering session",
 }
 """What making a checkpoint takes beside that, if there is anything to be made; whether a gc is due is asked last."""
@@ -116,7 +117,19 @@ CHANGING = {
 }
 """What changing a workspace takes beside looking at it."""
 
+HOOKED = {
+    "agents": "dialects event hook notes payload turns",
+    "cli": "errors foreign grammar hook output running session spellings",
+    "codec": "hashing",
+    "fs": "durable locks paths",
+    "model": "checkpoint config ids paths policy tree",
+    "settings": "apart environment layers",
+    "store": "signals",
+}
+"""What a hook takes that has nothing to do: it need not open the store."""
+
 COMMANDS = {
+    "hook that has nothing to do": (["hook"], [HOOKED]),
     "list": (["list"], [ROOMS, FOLDING, {"cli": "list table"}]),
     "list as JSON": (["list", "--json"], [ROOMS, FOLDING, {"cli": "as_json list table", "model": "change"}]),
     "status": (
@@ -126,7 +139,8 @@ COMMANDS = {
             FOLDING,
             LOOKING,
             {
-                "cli": "status",
+                "agents": "notes",
+                "cli": "hook_notes status",
                 "engine": "gc_terms recorded roots sinks status upkeep",
                 "fs": "placing",
                 "model": "upkeep",
@@ -163,13 +177,17 @@ except SystemExit as ending:
 """Runs the command line, and says at the end on the last line what has been imported."""
 
 
-def imported(*words: str, cwd: Path) -> set[str]:
-    """The modules that a command imports."""
+TOLD = {"hook": '{"hook_event_name": "PreToolUse", "tool_name": "Read", "cwd": "/"}'}
+"""What a verb reads from its standard input."""
+
+
+def imported(*words: str, cwd: Path, said: str = "") -> set[str]:
+    """The modules that a command imports, which reads ``said``."""
     done = subprocess.run(
         [sys.executable, "-P", "-c", PROGRAM, *words],
         cwd=cwd,
         env=environment(),
-        stdin=subprocess.DEVNULL,
+        input=said,
         capture_output=True,
         text=True,
         check=False,
@@ -214,7 +232,7 @@ def test_a_command_imports_what_it_needs_and_no_more(command: str, workspace: Pa
     words, rooms = COMMANDS[command]
     if command == "checkpoint":
         (workspace / "file").write_text(f"content {os.getpid()}\n")
-    modules = imported(*words, cwd=workspace)
+    modules = imported(*words, cwd=workspace, said=TOLD.get(words[0], ""))
     ours = {module for module in modules if module.partition(".")[0] == "casnap"}
     wanted = expected(rooms)
     assert not ours - wanted, f"`casnap {' '.join(words)}` imports more: {sorted(ours - wanted)}"

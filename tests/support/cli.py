@@ -58,14 +58,15 @@ def run(
     cwd: str | os.PathLike[str] | None = None,
     env: Mapping[str, str] | None = None,
     check: int | None = None,
+    said: bytes = b"",
 ) -> Result:
-    """Run ``casnap ARGS`` with no terminal; ``check`` is the exit status that is expected, None any."""
+    """Run ``casnap ARGS`` with no terminal, which reads what is ``said``; ``check`` is the exit status, None any."""
     words = [os.fspath(word) for word in args]
     done = subprocess.run(
         [sys.executable, "-P", "-m", "casnap", *words],  # -P: import nothing from the current directory
         cwd=cwd,
         env=environment(env),
-        stdin=subprocess.DEVNULL,
+        input=said,
         capture_output=True,
         timeout=PATIENCE,
         check=False,

@@ -8,8 +8,8 @@ from functools import partial
 
 from casnap.engine.importing import oh_my_coder, pitrrwnd, ws_ckpt
 from casnap.engine.importing.history import History
-from casnap.engine.workspaces import canonical
 from casnap.errors import NotFound, Usage
+from casnap.fs.paths import canonical
 from casnap.model.paths import escape
 
 SYSTEMS = (pitrrwnd.SYSTEM, oh_my_coder.SYSTEM, ws_ckpt.SYSTEM)

@@ -1,0 +1,139 @@
+"""What a hook does: it sees to one event of an agent, within the time that the agent has for it."""
+
+from __future__ import annotations
+
+import os
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from casnap.agents import turns
+from casnap.agents.event import Event, Moment
+from casnap.agents.notes import Failure, Fired, Notebook, Notes, Turn
+from casnap.errors import CasnapError
+from casnap.settings import Settings, SystemClock, apart
+
+SECOND = 10**9
+
+PATIENCE = 60.0
+"""Seconds for which a process that nobody waits for waits for others."""
+
+
+class Missed(Struct, frozen=True):
+    """Why there is no checkpoint of the first directory that an event is about, where one was due."""
+
+    message: str
+    hint: str = ""
+
+
+class Hook:
+    """One call: ``arrived`` is when it began, in nanoseconds of the monotonic clock."""
+
+    def __init__(self, settings: Settings, book: Notebook, arrived: int, *, clock: SystemClock) -> None:
+        self.settings = settings
+        self.book = book
+        self.arrived = arrived
+        self.clock = clock
+        self._values = {setting.key: setting.value for setting in settings.effective()}
+
+    @property
+    def deadline(self) -> int:
+        """When the agent goes on, in nanoseconds of the monotonic clock."""
+        seconds = self._values["hook.deadline"]
+        return self.arrived + (seconds if isinstance(seconds, int) else 0) * SECOND
+
+    @property
+    def _left(self) -> float:
+        """Seconds until then."""
+        return max(0.0, (self.deadline - self.clock.monotonic()) / SECOND)
+
+    def see_to(self, event: Event) -> Missed | None:
+        """Take the checkpoints that are due; None when there is one of everything, or none was due."""
+        if event.moment is Moment.OTHER or not self._values["auto_checkpoint"]:
+            return None
+        if not event.places:
+            return self.fail(event.agent, CasnapError("cannot tell the workspace: the event names no directory"))
+        missed = [self._see_to(event, os.path.realpath(place)) for place in event.places]
+        return missed[0]  # what else an agent happens to be in is protected where it can be
+
+    def fail(self, agent: str, error: CasnapError) -> Missed:
+        """Remember what went wrong before a directory was known: for the current one."""
+        directory = os.fsdecode(self.settings.cwd or b"/")
+        self._remember(replace(self.book.read(directory), failure=self._failure(agent, error)))
+        return Missed(error.message, error.hint or "")
+
+    def _see_to(self, event: Event, directory: str) -> Missed | None:
+        notes = self._fired(event, directory)
+        if not turns.after(event, notes.sessions.get(event.session, Turn()))[1]:
+            self._remember(notes)
+            return None
+        if event.moment is Moment.SESSION_END:  # agents kill what they wait for then
+            apart(lambda: self._detached(event, directory), seconds=0)
+            return None
+        with self.book.locked(directory, self._left, lambda: self._is_seen(directory)) as alone:
+            notes = self._fired(event, directory)
+            turn, due = turns.after(event, notes.sessions.get(event.session, Turn()))
+            if notes.saw_since(self.arrived, self.settings.boot):
+                self._remember(notes.with_turn(event.session, turn))
+                return None
+            if not due:  # another one has seen to it meanwhile
+                return None
+            if not alone:
+                return self._still_at_work(directory)
+            ended = apart(lambda: self._take(event, directory, notes, turn), seconds=self._left)
+        return _missed(self.book.read(directory)) if ended else self._still_at_work(directory)
+
+    def _is_seen(self, directory: str) -> bool:
+        """Whether a scan that began after this call did has been seen through: then everything is in a checkpoint."""
+        return self.book.read(directory).saw_since(self.arrived, self.settings.boot)
+
+    def _still_at_work(self, directory: str) -> Missed:
+        return Missed(f"no checkpoint of {directory} in time: it is being taken", "the next event finds it")
+
+    def _detached(self, event: Event, directory: str) -> None:
+        with self.book.locked(directory, PATIENCE):
+            notes = self._fired(event, directory)
+            turn, _ = turns.after(event, notes.sessions.get(event.session, Turn()))
+            if not notes.saw_since(self.arrived, self.settings.boot):
+                self._take(event, directory, notes, turn)
+        self.book.forget_old(self.clock.now())
+
+    def _take(self, event: Event, directory: str, notes: Notes, turn: Turn) -> None:
+        """Take a checkpoint, and remember what came of it; in a process of its own."""
+        from casnap.agents.taking import take
+
+        self._remember(replace(notes, begun=self.clock.now()))
+        looked = self.clock.monotonic()
+        try:
+            workspace = take(self.settings, event, directory, turn)
+        except Exception as error:  # whatever it is: a person must be able to read of it
+            notes = replace(notes, failure=self._failure(event.agent, _as_known(error)))
+        else:
+            notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked, failure=None)
+            notes = notes.with_turn(event.session, turn)
+        self._remember(replace(notes, begun=0))
+
+    def _fired(self, event: Event, directory: str) -> Notes:
+        """The notes of a directory, this event among them."""
+        notes = self.book.read(directory)
+        fired = Fired(self.clock.now(), event.moment.value, event.tool)
+        return replace(notes, agents={**notes.agents, event.agent: fired})
+
+    def _remember(self, notes: Notes) -> None:
+        self.book.write(replace(notes, written=self.clock.now()))
+
+    def _failure(self, agent: str, error: CasnapError) -> Failure:
+        refused = error.code in ("no-auto-init", "forbidden-path")
+        return Failure(self.clock.now(), agent, error.message, error.hint or "", refused=refused)
+
+
+def _as_known(error: Exception) -> CasnapError:
+    if isinstance(error, CasnapError):
+        return error
+    return CasnapError(f"unexpected failure: {type(error).__name__}: {error}", hint="report it")
+
+
+def _missed(notes: Notes) -> Missed | None:
+    if notes.begun:
+        return Missed(f"no checkpoint of {notes.directory}: the process that took it was killed")
+    return None if notes.failure is None else Missed(notes.failure.message, notes.failure.hint)
