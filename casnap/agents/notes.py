@@ -186,21 +186,23 @@ def notebook(environ: Mapping[str, str], home: bytes | None, store: Path) -> Not
 
 
 def _make_own(place: Path) -> None:
-    durable.make_directory(place)
-    if not _is_own(place):
-        raise PermissionError(f"{place} is somebody else's")
+    for path in (place.parent, place):  # nothing is made in what is somebody else's
+        durable.make_directory(path)
+        if not _is_ours_alone(path):
+            raise PermissionError(f"others may write in {path}")
 
 
 def _is_own(place: Path) -> bool:
     """Whether a directory, and the one that it is in, are ours alone to write: others may have made it before us."""
-    for path in (place, place.parent):
-        try:
-            status = os.lstat(path)
-        except OSError:
-            return False
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-            return False
-    return True
+    return _is_ours_alone(place.parent) and _is_ours_alone(place)
+
+
+def _is_ours_alone(path: Path) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o022
 
 
 def _read(path: Path) -> Notes | None:

@@ -9,6 +9,7 @@ from fuzz.targets import (
     checkpoint,
     chunk_list,
     group,
+    hook_event,
     ignore_rules,
     index,
     line,
@@ -37,6 +38,7 @@ TARGETS: tuple[Target[Any], ...] = tuple(
         name,
         ignore_rules,
         revision,
+        hook_event,
     )
 )
 """All of them, from packs up to people."""
