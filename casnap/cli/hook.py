@@ -60,6 +60,7 @@ def _hook(session: Session, arrived: int, clock: SystemClock) -> Hook:
     """The hook; what is wrong with the configuration is remembered before it is raised."""
     options = session.options
     settings = load_settings(store=options.store, wait=options.wait, tolerant=True)
+    session.settings = settings
     hook = Hook(settings, notebook(settings.environ, settings.home, settings.store), arrived, clock=clock)
     for fault in settings.faults:
         hook.fail("", fault)

@@ -227,6 +227,11 @@ def _is_position(row: tuple[Any, ...]) -> bool:
     return all(isinstance(value, str if column == 1 else int) for column, value in enumerate(row))
 
 
+def sqlite_version() -> tuple[int, int, int]:
+    """The version of the SQLite that Python was built with, or found."""
+    return sqlite3.sqlite_version_info
+
+
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
     quoted = "".join(f"%{byte:02x}" for byte in os.fsencode(path.absolute()))  # Path.as_uri() imports urllib
     return sqlite3.connect(

@@ -61,7 +61,7 @@ class Store:
         self.format = store_format
         self._layout = layout
         self._owner = owner
-        self._obstacle = obstacle
+        self.obstacle = obstacle
         self._clock = clock
         self._policy = policy
         self._holder = "another command"
@@ -116,7 +116,7 @@ class Store:
     @property
     def writable(self) -> bool:
         """Whether nothing speaks against writing: not the medium, the permissions, or an unknown feature."""
-        return self._obstacle is None
+        return self.obstacle is None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -264,8 +264,8 @@ class Store:
         return {row.id: row for row in self._state.packs()}, whole
 
     def _check_writable(self) -> None:
-        if self._obstacle is not None:
-            raise StorageFailed(f"cannot write to store {self.path}: {self._obstacle}")
+        if self.obstacle is not None:
+            raise StorageFailed(f"cannot write to store {self.path}: {self.obstacle}")
 
     @contextlib.contextmanager
     def _locked(self, name: str, holder: str, wait: float) -> Iterator[None]:

@@ -143,6 +143,7 @@ READING = [
     ("config",),
     ("config", "get", "exclude"),
     ("completion", "fish"),
+    ("doctor",),
     ("rollback", "c1", "--preview"),
     ("cleanup", "--keep", "1", "--dry-run"),
     ("expunge", "caf*", "README", "--dry-run"),

@@ -1,0 +1,79 @@
+"""``casnap doctor``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from casnap import __version__
+from casnap.agents.health import hook_health
+from casnap.agents.notes import notebook
+from casnap.cli.options import verb
+from casnap.cli.output import printable
+from casnap.cli.session import Session
+from casnap.engine.health import store_health, workspace_health
+from casnap.errors import CasnapError, NoStore
+from casnap.model.health import Diagnosis, Grade, bad, good, note
+from casnap.settings import Settings, load_settings, open_context
+from casnap.settings.health import machine_health
+
+ILL = 1
+"""Exit status: something does not work, or will not when it is needed."""
+
+
+@verb("doctor")
+def command(session: Session) -> int:
+    """Look at everything that casnap depends on, and say what to do about each fault.
+
+    The store, the workspaces, the hooks of coding agents, the libraries and the limits of the system. Nothing is
+    changed. The exit status is 1 where something does not work; `casnap check` looks through what is stored.
+    """
+    if session.options.workspaces:
+        session.workspaces()  # it is about all of them; one that does not exist is a mistake nevertheless
+    settings = load_settings(store=session.options.store, wait=session.options.wait, tolerant=True)
+    session.settings = settings
+    found = list(_diagnoses(settings))
+    if session.as_json:
+        session.document("doctor", None, findings=[_record(one) for one in found])
+    else:
+        for one in found:
+            _show(session, one)
+    return ILL if any(one.grade is Grade.BAD for one in found) else 0
+
+
+def _diagnoses(settings: Settings) -> Iterator[Diagnosis]:
+    yield good("casnap", __version__)
+    yield from machine_health(settings)
+    if not settings.faults:
+        yield from _store(settings)
+    yield from hook_health(notebook(settings.environ, settings.home, settings.store).all())
+
+
+def _store(settings: Settings) -> Iterator[Diagnosis]:
+    try:
+        context = open_context(settings)
+    except NoStore as error:
+        yield note("store", error.message, "casnap checkpoint makes one, and protects the current directory")
+        return
+    except CasnapError as error:
+        yield bad("store", error.message, error.hint or "look through it with: casnap check")
+        return
+    try:
+        yield from store_health(context)
+        yield from workspace_health(context)
+    finally:
+        context.store.close()
+
+
+def _show(session: Session, one: Diagnosis) -> None:
+    session.output.data(f"{one.grade.value:<5} {printable(one.subject)}: {printable(one.said)}")
+    if one.remedy:
+        session.output.data(f"      {printable(one.remedy)}")
+
+
+def _record(one: Diagnosis) -> dict[str, str | None]:
+    return {
+        "subject": one.subject,
+        "grade": one.grade.value,
+        "said": one.said,
+        "remedy": one.remedy or None,
+    }

@@ -1,0 +1,64 @@
+"""How a store and the workspaces in it are, for ``casnap doctor``; changes nothing and reads no object."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from casnap.engine.context import Context
+from casnap.engine.upkeep import upkeep_status
+from casnap.engine.workspaces import all_workspaces
+from casnap.model.checkpoint import format_instant
+from casnap.model.health import Diagnosis, bad, good, note
+from casnap.model.paths import escape
+from casnap.store.state import State, WorkspaceRow
+
+
+def store_health(context: Context) -> Iterator[Diagnosis]:
+    """The store as a whole."""
+    store, state = context.store, context.store.state()
+    free, _ = store.space.free()
+    if store.writable:
+        yield good("store", f"{store.path}: {store.space.used()} bytes are used, {free} free")
+    else:
+        yield bad("store", f"{store.path} cannot be written: {store.obstacle}", "name another one with CASNAP_STORE")
+    most = max((_checkpoints(state, row) for row in state.workspaces()), default=0)
+    upkeep = upkeep_status(context, most)
+    for warning in upkeep.warnings:
+        said, _, remedy = warning.partition(": ")
+        yield (note if upkeep.clean else bad)("store", said, remedy)
+    if upkeep.checked_ns is not None and upkeep.clean:
+        yield good("store", f"checked at {format_instant(upkeep.checked_ns)}, and nothing was wrong")
+
+
+def workspace_health(context: Context) -> Iterator[Diagnosis]:
+    """Each registered workspace that there is something to say of, and how many there are."""
+    state = context.store.state()
+    workspaces = all_workspaces(context)
+    for workspace in workspaces:
+        row = state.workspace(workspace.id)
+        if row is not None:
+            yield from _workspace(row)
+    if not workspaces:
+        yield note("workspaces", "none is registered", "protect a directory with: casnap init -w DIR")
+    else:
+        yield good("workspaces", f"{len(workspaces)} registered")
+
+
+def _workspace(row: WorkspaceRow) -> Iterator[Diagnosis]:
+    path = escape(row.path)
+    subject = f"workspace {path}"
+    if not os.path.isdir(row.path):
+        yield note(
+            subject,
+            "its directory is gone",
+            f"bring it back with: casnap rollback -w {path} --yes; or forget it with: casnap forget -w {path}",
+        )
+    if row.open:
+        yield bad(subject, f"a {row.open[-1].verb} was interrupted", f"go on with: casnap recover -w {path}")
+    if not row.head:
+        yield bad(subject, "there is no checkpoint to go back to", f"make one with: casnap checkpoint -w {path}")
+
+
+def _checkpoints(state: State, row: WorkspaceRow) -> int:
+    return sum(not found.deleted and not found.safety for found in state.history(row.id))
