@@ -44,6 +44,7 @@ VERBS = {
     "recover": "Finish a rollback that was interrupted.",
     "forget": "Stop protecting a directory; its files stay.",
     "bench": "How quick casnap is with a directory of yours.",
+    "plugin": "Set coding agents up to take checkpoints by themselves.",
     "doctor": "What does not work, and what to do about it.",
     "hook": "What coding agents call before they change files.",
     "completion": "The script that completes in bash, zsh or fish.",

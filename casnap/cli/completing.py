@@ -37,6 +37,7 @@ ACTIONS = {
     "workspace": ("list", "move", "gone"),
     "config": ("list", "get", "set", "add", "unset", "import"),
     "bench": ("mark",),
+    "plugin": ("install", "uninstall", "status", "detect"),
 }
 """The first words of the verbs that are several in one."""
 

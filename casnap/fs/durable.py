@@ -93,6 +93,12 @@ def remove(path: Path) -> None:
         raise failed("remove", path, error) from error
 
 
+def remove_empty(path: Path) -> None:
+    """Remove a directory if nothing is in it; harmless where something is, or where none is."""
+    with contextlib.suppress(OSError):
+        path.rmdir()
+
+
 def claim(fd: int) -> None:
     """Lock a temporary file, which tells whoever sweeps such files that its writer lives; where locks do not work, not.
 

@@ -217,10 +217,22 @@ def _(workspace: Path, call: Call) -> None:
 
 
 ROWS["`ws-ckpt daemon`, `reload`"] = absent("daemon", "reload")
-ROWS["`ws-ckpt plugin install --runtime R`"] = absent("plugin")
 
 
-ROWS["the skill: 保存工作区, 撤销所有修改, 显示所有保存的状态"] = absent("skill", "plugin")
+@row("`ws-ckpt plugin install --runtime R`")
+def _(workspace: Path, call: Call) -> None:
+    for runtime in ("openclaw", "hermes"):
+        for action in ("install", "uninstall"):
+            call("plugin", action, "--runtime", runtime, cwd=workspace, check=0)
+
+
+@row("the skill: 保存工作区, 撤销所有修改, 显示所有保存的状态")
+def _(workspace: Path, call: Call) -> None:
+    call("plugin", "install", "--runtime", "hermes", cwd=workspace, check=0)
+    skill = (Path(os.environ["HOME"]) / ".hermes" / "skills" / "casnap" / "SKILL.md").read_text("utf-8")
+    assert [phrase in skill for phrase in ("保存工作区", "撤销所有修改", "显示所有保存的状态")] == [True] * 3
+
+
 ROWS["`WS_CKPT_SOCKET`, `--socket`, `--log-level`, `--mount-path`"] = absent("daemon")
 ROWS["a schedule of its own instead of cron"] = absent("schedule")
 

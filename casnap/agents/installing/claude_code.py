@@ -1,0 +1,68 @@
+"""Claude Code: hooks in its settings, and the skill."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from casnap.agents.installing.apply import read
+from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.json_hooks import with_hooks, without_hooks
+from casnap.agents.installing.plan import FileChange, Plan
+from casnap.agents.installing.runtime import Runtime, cleared, skill_in
+
+MAY_CHANGE = "Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit|mcp__.*"
+"""A pattern of its tools that may change files."""
+
+PATIENCE, PATIENCE_AT_THE_END = 20, 5
+"""Seconds after which Claude Code ends a hook: more than the hook takes by itself."""
+
+
+class ClaudeCode(Runtime):
+    """Of a project, the settings that are not shared: the command names a path of this machine."""
+
+    name = "claude-code"
+    title = "Claude Code"
+    program = "claude"
+    scopes = ("user", "project")
+
+    @property
+    def configuration(self) -> Path:
+        """``~/.claude``, or that of the project."""
+        if self.scope == "project":
+            assert self.around.project is not None
+            return self.around.project / ".claude"
+        return self.around.directory("CLAUDE_CONFIG_DIR", ".claude")
+
+    @property
+    def _settings(self) -> Path:
+        return self.configuration / ("settings.json" if self.scope == "user" else "settings.local.json")
+
+    def install_plan(self, command: HookCommand) -> Plan:
+        """Hooks at the prompt, before tools that may change files, at the end of a turn and of the session."""
+        line = command.line(self.name)
+        wanted = {
+            "UserPromptSubmit": _group(line, PATIENCE),
+            "PreToolUse": {"matcher": MAY_CHANGE, **_group(line, PATIENCE)},
+            "Stop": _group(line, PATIENCE),
+            "SessionEnd": _group(line, PATIENCE_AT_THE_END),
+        }
+        before = read(self._settings)
+        after = with_hooks(before or b"", wanted, str(self._settings))
+        without = None if before is None else without_hooks(before, str(self._settings))
+        settings = FileChange(self._settings, before, after, shared=True, without=without)
+        todo = "start Claude Code anew, or look at /hooks in it: running sessions go on without"
+        return Plan(self.name, (*skill_in(self.configuration / "skills"), settings), (todo,))
+
+    def uninstall_plan(self) -> Plan:
+        """The settings without casnap, and the skill gone."""
+        before = read(self._settings)
+        if before is None:
+            steps = []
+        else:
+            steps = [FileChange(self._settings, before, without_hooks(before, str(self._settings)), shared=True)]
+        return Plan(self.name, (*steps, *cleared(self.configuration / "skills" / "casnap")))
+
+
+def _group(line: str, seconds: int) -> dict[str, Any]:
+    return {"hooks": [{"type": "command", "command": line, "timeout": seconds}]}

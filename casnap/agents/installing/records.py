@@ -1,0 +1,66 @@
+"""What was in an agent's files before casnap set it up, so that taking it back leaves each byte as it was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from casnap.codec.hashing import checksum
+from casnap.fs import durable
+
+
+class KeptFile(Struct, frozen=True):
+    """A file as it was (``before``; None: there was none), and the checksum of what casnap made of it."""
+
+    path: str
+    before: bytes | None
+    after: bytes
+
+
+class Record(Struct, frozen=True):
+    """What setting up one agent in one place changed; ``directories`` were made for it, outer ones first."""
+
+    files: tuple[KeptFile, ...] = ()
+    directories: tuple[str, ...] = ()
+
+    def original(self, path: Path, now: bytes | None) -> KeptFile | None:
+        """What a file held, if it holds ``now`` just what casnap made of it."""
+        known = next((kept for kept in self.files if kept.path == str(path)), None)
+        return known if known is not None and now is not None and known.after == checksum(now) else None
+
+
+_decoder = msgspec.json.Decoder(Record)
+
+
+class Records:
+    """The records of a user, in a directory of casnap's own."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def read(self, key: str) -> Record:
+        """The record of an agent in a place; an empty one where there is none that can be read."""
+        try:
+            return _decoder.decode(self._path(key).read_bytes())
+        except (OSError, msgspec.MsgspecError):
+            return Record()
+
+    def write(self, key: str, record: Record) -> None:
+        """Keep a record.
+
+        Raises:
+            StorageFailed: it cannot be written; then nothing may be changed either.
+        """
+        durable.make_directory(self._directory)
+        durable.write_whole(self._path(key), msgspec.json.encode(record))
+
+    def forget(self, key: str) -> None:
+        """Let a record go."""
+        durable.remove(self._path(key))
+        for directory in (self._directory, self._directory.parent):
+            durable.remove_empty(directory)
+
+    def _path(self, key: str) -> Path:
+        return self._directory / f"{key}.json"

@@ -1,0 +1,116 @@
+"""What every agent has in common that casnap can be set up for."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec import Struct
+
+from casnap.agents.installing.apply import all_files, read
+from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.plan import FileChange, Plan, Standing
+from casnap.codec.hashing import checksum
+from casnap.errors import Usage
+
+PACKAGE = Path(__file__).parent.parent
+"""Where what is shipped to agents lies: plugins and the skill."""
+
+
+class Surroundings(Struct, frozen=True):
+    """Where to look: the home directory, variables, the project for that scope, and casnap's own place for plugins."""
+
+    home: Path
+    environ: Mapping[str, str]
+    project: Path | None
+    own: Path
+
+    def directory(self, variable: str, default: str) -> Path:
+        """What a variable names, else a directory below home."""
+        return Path(named) if os.path.isabs(named := self.environ.get(variable, "")) else self.home / default
+
+    def program(self, name: str) -> str | None:
+        """Where a program is."""
+        return shutil.which(name, path=self.environ.get("PATH"))
+
+
+class Runtime(ABC):
+    """One agent in one scope: ``user`` or ``project``."""
+
+    name: str
+    title: str
+    program: str
+    scopes: tuple[str, ...] = ("user",)
+
+    def __init__(self, around: Surroundings, scope: str) -> None:
+        if scope not in self.scopes:
+            raise Usage(
+                f"cannot set up {self.title} for a {scope}: it has hooks for the {' or the '.join(self.scopes)} only",
+                hint=f"say --scope {self.scopes[0]}",
+            )
+        if scope == "project" and around.project is None:
+            raise Usage("no project here: the current directory was removed", hint="name one with -w DIR")
+        self.around = around
+        self.scope = scope
+
+    @property
+    def key(self) -> str:
+        """What the record of this agent is called."""
+        place = "" if self.scope == "user" else f"-{checksum(os.fsencode(self.around.project or '')).hex()}"
+        return f"{self.name}-{self.scope}{place}"
+
+    @property
+    @abstractmethod
+    def configuration(self) -> Path:
+        """The directory that the agent has its configuration in."""
+
+    @abstractmethod
+    def install_plan(self, command: HookCommand) -> Plan:
+        """What setting it up takes.
+
+        Raises:
+            Usage: a file of the agent is not what it should be.
+        """
+
+    @abstractmethod
+    def uninstall_plan(self) -> Plan:
+        """What taking it back takes; no steps where nothing is there.
+
+        Raises:
+            Usage: a file of the agent is not what it should be.
+        """
+
+    def standing(self, command: HookCommand) -> Standing:
+        """How it stands. What cannot be read is said in ``differs``."""
+        where = [path for path in (self.around.program(self.program), *self._configured()) if path]
+        try:
+            installed = bool(self.uninstall_plan().needed)
+            plan = self.install_plan(command)
+        except Usage as error:
+            return Standing(self.name, self.title, bool(where), tuple(where), differs=error.message)
+        files = [str(step.path) for step in plan.needed if isinstance(step, FileChange)]
+        differs = f"{', '.join(files)} would be written anew" if installed and files else ""
+        return Standing(self.name, self.title, bool(where), tuple(where), installed, differs, plan.todo)
+
+    def _configured(self) -> Iterator[str]:
+        if self.configuration.is_dir():
+            yield str(self.configuration)
+
+
+def placed(source: Path, target: Path, more: Mapping[str, bytes] | None = None) -> list[FileChange]:
+    """What makes ``target`` a copy of a directory that is shipped; ``more`` are further files in it, by their names."""
+    wanted = {path.relative_to(source).as_posix(): path.read_bytes() for path in all_files(source)} | dict(more or {})
+    return [FileChange(target / name, read(target / name), data) for name, data in wanted.items()]
+
+
+def cleared(target: Path) -> list[FileChange]:
+    """What takes a directory of casnap's own away."""
+    return [FileChange(path, read(path), None) for path in all_files(target)] if target.is_dir() else []
+
+
+def skill_in(directory: Path) -> list[FileChange]:
+    """What puts the skill into an agent's directory of skills."""
+    return placed(PACKAGE / "skill" / "casnap", directory / "casnap")

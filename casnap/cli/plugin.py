@@ -1,0 +1,229 @@
+"""``casnap plugin``: setting coding agents up to run ``casnap hook``."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from casnap.agents.installing import apply
+from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.plan import CommandRun, FileChange, Plan, Standing
+from casnap.agents.installing.plugins import OpenClaw
+from casnap.agents.installing.records import Records
+from casnap.agents.installing.runtime import Runtime, Surroundings
+from casnap.agents.installing.runtimes import RUNTIMES
+from casnap.cli.options import flag, verb
+from casnap.cli.output import printable
+from casnap.cli.session import Session
+from casnap.errors import CasnapError, NotFound, Usage
+from casnap.settings import git_work_tree
+
+ACTIONS = ("install", "uninstall", "status", "detect")
+
+
+@verb("plugin")
+@click.argument("action", metavar="install | uninstall | status | detect", required=False)
+@click.option(
+    "--runtime",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help=f"The agent: {', '.join(RUNTIMES)}; else all that are found.",
+)
+@click.option(
+    "--scope", type=click.Choice(["user", "project"]), default="user", help="For the user, or for one project."
+)
+@flag("--dry-run", help="Show what would be done, and do nothing.")
+@flag("--accept-capabilities", help="Tell OpenClaw that the plugin may do what it declares.")
+def command(
+    session: Session, action: str | None, names: tuple[str, ...], scope: str, dry_run: bool, accept_capabilities: bool
+) -> int:
+    """Set coding agents up to take checkpoints by themselves: hooks, and a skill.
+
+    Only entries of casnap's own are written or taken out, comments and everything else stay, and after uninstall each
+    file is as it was before. Where an agent asks a person for trust or consent, casnap says so and does not answer.
+    """
+    if session.options.workspaces and scope == "user":
+        session.workspaces()  # it is about none; one that does not exist is a mistake nevertheless
+    if action not in ACTIONS:
+        raise Usage(f"bad arguments: {action or 'no action'}", hint=f"say one of {', '.join(ACTIONS)}")
+    chosen = [runtime(_surroundings(session), scope) for runtime in _runtimes(names)]
+    for one in chosen:
+        if isinstance(one, OpenClaw):
+            one.accept_capabilities = accept_capabilities
+    if action in ("status", "detect"):
+        return _tell(session, [one.standing(_command()) for one in chosen], detect=action == "detect")
+    if not names:
+        chosen = _found(chosen, installed=action == "uninstall")
+    return _change(session, chosen, action, dry_run=dry_run)
+
+
+def _runtimes(names: tuple[str, ...]) -> list[type[Runtime]]:
+    unknown = [name for name in names if name not in RUNTIMES]
+    if unknown:
+        raise Usage(f"bad runtime {unknown[0]!r}: there is no plugin for it", hint=f"say one of {', '.join(RUNTIMES)}")
+    return [RUNTIMES[name] for name in dict.fromkeys(names)] if names else list(RUNTIMES.values())
+
+
+def _found(all_of_them: list[Runtime], *, installed: bool) -> list[Runtime]:
+    standings = [(one, one.standing(_command())) for one in all_of_them]
+    found = [one for one, standing in standings if (standing.installed if installed else standing.found)]
+    if not found:
+        what = "no agent is set up" if installed else "no agent is found here"
+        raise NotFound(f"nothing to do: {what}", code="no-agent", hint=f"name it: --runtime {' | '.join(RUNTIMES)}")
+    return found
+
+
+def _surroundings(session: Session) -> Surroundings:
+    settings = session.settings
+    if settings.home is None:
+        raise Usage("no home: this user has none", hint="set HOME")
+    home = Path(os.fsdecode(settings.home))
+    data = settings.environ.get("XDG_DATA_HOME", "")
+    own = (Path(data) if os.path.isabs(data) else home / ".local" / "share") / "casnap-plugins"
+    return Surroundings(home, settings.environ, _project(session), own)
+
+
+def _project(session: Session) -> Path | None:
+    """The workspace that was named, else the git work tree around here, else the current directory."""
+    if (named := session.options.workspace) is not None:
+        return Path(os.path.abspath(named))
+    here = session.settings.cwd
+    return None if here is None else Path(os.fsdecode(git_work_tree(here) or here))
+
+
+def _command() -> HookCommand:
+    """How this very casnap is run."""
+    called = sys.argv[0]
+    if os.path.basename(called) == "casnap" and os.path.isfile(called):
+        return HookCommand([os.path.abspath(called)])
+    return HookCommand([sys.executable, "-m", "casnap"])
+
+
+def _change(session: Session, chosen: list[Runtime], action: str, *, dry_run: bool) -> int:
+    hook = _command()
+    act: Callable[..., None] = apply.install if action == "install" else apply.uninstall
+    plans = [
+        (one, _planned(one, action, hook)) for one in chosen
+    ]  # what cannot be read is said before anything is done
+    for one, plan in plans:
+        if not dry_run:
+            act(plan, Records(one.around.own / "records"), one.key, lambda words: _run(session, words))
+    if session.as_json:
+        records = [_plan_record(one, plan) for one, plan in plans]
+        session.document("plugin", None, action=action, dry_run=dry_run, plugins=records)
+        return 0
+    for one, plan in plans:
+        _show_plan(session, one, plan, action, dry_run=dry_run)
+    if action == "install" and hook.is_passing:
+        session.output.warn(
+            f"warning: {printable(hook.words[0])} will be gone some day; install it for good: uv tool install casnap"
+        )
+    return 0
+
+
+def _planned(one: Runtime, action: str, hook: HookCommand) -> Plan:
+    if action == "install":
+        return one.install_plan(hook)
+    plan = one.uninstall_plan()
+    record = Records(one.around.own / "records").read(one.key)
+    steps = []
+    for step in plan.steps:
+        if isinstance(step, FileChange) and step.shared:
+            known = record.original(step.path, step.before)
+            step = FileChange(step.path, step.before, known.before if known else step.after, shared=True)
+        steps.append(step)
+    return Plan(plan.runtime, tuple(steps), plan.todo)
+
+
+def _run(session: Session, words: tuple[str, ...]) -> None:
+    """Run a command of an agent; what it says is passed on to standard error.
+
+    Raises:
+        CasnapError: it fails.
+    """
+    try:
+        done = subprocess.run(words, stdin=None, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    except OSError as error:
+        raise CasnapError(f"cannot run {words[0]}: {error.strerror}", code="agent-failed") from error
+    said = done.stdout.decode("utf-8", "backslashreplace").strip().splitlines()
+    for line in said:
+        session.output.talk(f"{os.path.basename(words[0])}: {printable(line)}")
+    if done.returncode != 0:
+        raise CasnapError(
+            f"cannot go on: {' '.join(words)} failed with {done.returncode}",
+            code="agent-failed",
+            hint=said[-1] if said else None,
+        )
+
+
+def _show_plan(session: Session, one: Runtime, plan: Plan, action: str, *, dry_run: bool) -> None:
+    output = session.output
+    if not plan.needed:
+        output.data(f"{one.title}: nothing to do, it is {action}ed")
+    for step in plan.needed:
+        if isinstance(step, CommandRun):
+            output.data(f"{one.title}: {'would run' if dry_run else 'ran'} {printable(' '.join(step.words))}")
+        else:
+            output.data(f"{one.title}: {_done(step, dry_run=dry_run)} {printable(str(step.path))}")
+            for line in _difference(step) if dry_run and step.shared else ():
+                output.data(printable(line))
+    for sentence in plan.todo if plan.needed else ():
+        output.talk(f"note: {printable(sentence)}")
+
+
+def _done(step: FileChange, *, dry_run: bool) -> str:
+    verb_ = "remove" if step.after is None else "write" if step.before is None else "change"
+    return f"would {verb_}" if dry_run else {"remove": "removed", "write": "wrote", "change": "changed"}[verb_]
+
+
+def _difference(step: FileChange) -> Iterator[str]:
+    before, after = (_lines(step.before), _lines(step.after))
+    return difflib.unified_diff(before, after, "before", "after", lineterm="")
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "backslashreplace").splitlines()
+
+
+def _plan_record(one: Runtime, plan: Plan) -> dict[str, Any]:
+    steps = [
+        {"run": list(step.words)}
+        if isinstance(step, CommandRun)
+        else {"path": str(step.path), "what": _done(step, dry_run=True).removeprefix("would ")}
+        for step in plan.needed
+    ]
+    return {"runtime": one.name, "scope": one.scope, "steps": steps, "todo": list(plan.todo)}
+
+
+def _tell(session: Session, standings: list[Standing], *, detect: bool) -> int:
+    if session.as_json:
+        records = [
+            {
+                "runtime": one.runtime,
+                "found": one.found,
+                "where": list(one.where),
+                "installed": one.installed,
+                "differs": one.differs or None,
+                "todo": list(one.todo),
+            }
+            for one in standings
+        ]
+        session.document("plugin", None, action="detect" if detect else "status", agents=records)
+        return 0
+    for one in standings:
+        state = ", ".join(map(printable, one.where)) if one.found else "not found"
+        if not detect:
+            state = "set up" if one.installed else "not set up" if one.found else "not found"
+            state += f", but not as today: {printable(one.differs)}" if one.differs else ""
+        session.output.data(f"{one.runtime:<12} {state}")
+        for sentence in one.todo if one.installed and not detect else ():
+            session.output.talk(f"note: {one.title}: {printable(sentence)}")
+    return 0

@@ -1,0 +1,369 @@
+"""``casnap plugin`` sets agents up and takes that back; configurations are other people's."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casnap.agents.installing import apply
+from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.plan import FileChange
+from support.cli import Result, environment, run
+
+EVENTS = ["UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"]
+
+MINE = b"""{
+  // comments are mine
+  "model": "opus",   "zork": {"unknown": [1, 2.50, "\\u00e9"]},
+  "hooks": {
+    "Stop": [{"hooks": [{"type": "command", "command": "make lint"}]}]
+  }
+}
+"""
+
+
+@pytest.fixture
+def claude(home: Path) -> Path:
+    """The directory of an agent that is there."""
+    place = home / ".claude"
+    place.mkdir(mode=0o755)
+    return place
+
+
+def plugin(action: str, *words: str, check: int | None = 0, env: dict[str, str] | None = None) -> Result:
+    return run("plugin", action, *words, check=check, env=env, cwd="/")
+
+
+def picture(home: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below home that is not casnap's, with its mode and what it holds; directories, too."""
+    return {
+        str(path.relative_to(home)): (path.lstat().st_mode, path.read_bytes() if path.is_file() else b"")
+        for path in sorted(home.rglob("*"))
+        if ".local" not in path.parts and "store" not in path.parts
+    }
+
+
+def commands(settings: Path) -> dict[str, list[str]]:
+    """The command lines at each event, as any reader of JSON finds them."""
+    lines = [line.partition("//")[0] for line in settings.read_text("utf-8").splitlines()]
+    hooks = json.loads("\n".join(lines))["hooks"]
+    return {event: [one["command"] for group in groups for one in group["hooks"]] for event, groups in hooks.items()}
+
+
+@pytest.mark.parametrize("before", [None, b"", b"{}", b"{}\n", MINE, b'\xef\xbb\xbf{\r\n\t"a": 1\r\n}'])
+def test_after_uninstall_each_byte_is_as_it_was(before: bytes | None, claude: Path, home: Path) -> None:
+    settings = claude / "settings.json"
+    if before is not None:
+        settings.write_bytes(before)
+        settings.chmod(0o640)
+    was = picture(home)
+    plugin("install")
+    assert picture(home) != was
+    plugin("uninstall")
+    assert picture(home) == was
+    assert not (home / ".local" / "share" / "casnap-plugins").exists()
+
+
+def test_hooks_run_this_casnap_by_an_absolute_path_in_a_form_that_all_agents_read(claude: Path) -> None:
+    (claude / "settings.json").write_bytes(MINE)
+    plugin("install")
+    found = commands(claude / "settings.json")
+    assert found["Stop"][0] == "make lint"
+    for event in EVENTS:
+        words = shlex.split(found[event][-1])
+        assert words[-3:] == ["hook", "--agent", "claude-code"]
+        assert os.path.isabs(words[0])
+    done = subprocess.run(
+        ["sh", "-c", found["Stop"][-1]], input=b"{}", env=environment(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_twice_is_once(claude: Path, home: Path) -> None:
+    (claude / "settings.json").write_bytes(MINE)
+    plugin("install")
+    once = picture(home)
+    assert "nothing to do" in plugin("install").stdout
+    assert picture(home) == once
+    plugin("uninstall")
+    assert (claude / "settings.json").read_bytes() == MINE
+    assert plugin("uninstall", check=13).stderr.startswith("error: nothing to do")
+    assert plugin("uninstall", "--runtime", "claude-code").stdout.startswith("Claude Code: nothing to do")
+
+
+def test_what_others_write_meanwhile_stays(claude: Path) -> None:
+    settings = claude / "settings.json"
+    settings.write_bytes(MINE)
+    plugin("install")
+    settings.write_bytes(settings.read_bytes().replace(b'"opus"', b'"sonnet", "more": true'))
+    plugin("uninstall")
+    assert settings.read_bytes() == MINE.replace(b'"opus"', b'"sonnet", "more": true')
+
+
+def test_a_settings_file_that_is_a_link_stays_one(claude: Path, home: Path) -> None:
+    (home / "dotfiles").mkdir()
+    (home / "dotfiles" / "claude.json").write_bytes(MINE)
+    (claude / "settings.json").symlink_to("../dotfiles/claude.json")
+    plugin("install")
+    assert (claude / "settings.json").readlink() == Path("../dotfiles/claude.json")
+    assert b"casnap" in (home / "dotfiles" / "claude.json").read_bytes()
+    plugin("uninstall")
+    assert (claude / "settings.json").is_symlink()
+    assert (home / "dotfiles" / "claude.json").read_bytes() == MINE
+
+
+def test_a_read_only_file_is_refused_and_left_alone(claude: Path, home: Path) -> None:
+    (claude / "settings.json").write_bytes(MINE)
+    (claude / "settings.json").chmod(0o444)
+    result = plugin("install", check=1)
+    assert "it is read-only" in result.stderr
+    assert "chmod u+w" in result.stderr
+    assert (claude / "settings.json").read_bytes() == MINE
+
+
+@pytest.mark.parametrize("text", [b"{", b'{"hooks": []}', b"[]", b"\xff"])
+def test_a_file_that_does_not_parse_is_refused_before_anything_is_written(
+    text: bytes, claude: Path, home: Path
+) -> None:
+    (claude / "settings.json").write_bytes(text)
+    was = picture(home)
+    for action in ("install", "uninstall"):
+        result = plugin(action, "--runtime", "claude-code", check=2)
+        assert f"cannot change {claude / 'settings.json'}" in result.stderr
+    assert "cannot change" in plugin("status").stdout
+    assert picture(home) == was
+
+
+def test_a_dry_run_shows_what_would_change_and_changes_nothing(claude: Path, home: Path) -> None:
+    (claude / "settings.json").write_bytes(MINE)
+    was = picture(home)
+    shown = plugin("install", "--dry-run").stdout
+    assert f"would change {claude / 'settings.json'}" in shown
+    assert '+    "SessionEnd": [' in shown
+    assert picture(home) == was
+    steps = plugin("install", "--dry-run", "--json")
+    assert [step["what"] for step in steps.json()["plugins"][0]["steps"]] == ["write", "change"]
+    assert picture(home) == was
+
+
+def test_another_casnap_takes_the_place_of_the_one_before(claude: Path) -> None:
+    settings = claude / "settings.json"
+    settings.write_bytes(MINE)
+    plugin("install")
+    text = settings.read_text()
+    line = commands(settings)["Stop"][-1]
+    settings.write_text(text.replace(json.dumps(line), json.dumps("/old/casnap hook --agent claude-code")))
+    assert "would be written anew" in plugin("status").stdout
+    plugin("install")
+    assert commands(settings) == {
+        event: (["make lint", line] if event == "Stop" else [line]) for event in commands(settings)
+    }
+    assert settings.read_text() == text
+    plugin("uninstall")
+    assert settings.read_bytes() == MINE
+
+
+def test_of_a_project_the_settings_are_changed_that_are_not_shared(home: Path, claude: Path) -> None:
+    project = home / "project"
+    (project / ".git").mkdir(parents=True)
+    (project / "src").mkdir()
+    was = picture(home)
+    run("plugin", "install", "--runtime", "claude-code", "--scope", "project", cwd=project / "src", check=0)
+    assert list(commands(project / ".claude" / "settings.local.json")) == EVENTS
+    assert (project / ".claude" / "skills" / "casnap" / "SKILL.md").is_file()
+    assert not (claude / "settings.json").exists()
+    run("plugin", "uninstall", "--runtime", "claude-code", "--scope", "project", "-w", project, cwd="/", check=0)
+    assert picture(home) == was
+
+
+def test_without_any_agent_there_is_nothing_to_do(home: Path) -> None:
+    for action in ("install", "uninstall"):
+        assert "--runtime claude-code" in plugin(action, check=13).stderr
+    assert [line.split()[1:] for line in plugin("detect").stdout.splitlines()] == [["not", "found"]] * 3
+    assert [one["found"] for one in plugin("status", "--json").json()["agents"]] == [False] * 3
+
+
+@pytest.mark.parametrize("words", [("frobnicate",), ("install", "--runtime", "zork"), ("install", "--scope", "zork")])
+def test_a_mistake_is_told(words: tuple[str, ...], home: Path) -> None:
+    assert plugin(*words, check=2).stderr.startswith("error: ")
+
+
+KILLED = """
+import os, sys
+from casnap.fs import durable
+
+count = int(sys.argv.pop(1))
+calls = 0
+def counted(act):
+    def call(*arguments, **named):
+        global calls
+        calls += 1
+        if calls == count:
+            os.kill(os.getpid(), 9)
+        return act(*arguments, **named)
+    return call
+
+for name in ("open", "write", "replace", "fdatasync", "fsync", "fchmod", "fchown", "mkdir", "unlink", "rmdir"):
+    setattr(os, name, counted(getattr(os, name)))
+from casnap.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("action", ["install", "uninstall"])
+def test_killed_at_any_moment_the_file_is_the_old_one_or_the_new_one(action: str, claude: Path) -> None:
+    """And afterwards uninstall still brings back the first one."""
+    settings = claude / "settings.json"
+    settings.write_bytes(MINE)
+    plugin("install")
+    new = settings.read_bytes()
+    plugin("uninstall")
+    seen = set()
+    for count in range(1, 400, 1 if action == "install" else 3):
+        settings.write_bytes(MINE)
+        if action == "uninstall":
+            plugin("install")
+        command = [sys.executable, "-P", "-c", KILLED, str(count), "plugin", action]
+        status = subprocess.run(command, env=environment(), capture_output=True, check=False).returncode
+        now = settings.read_bytes()
+        assert now in (MINE, new)
+        seen.add(now)
+        run("plugin", "uninstall", "--runtime", "claude-code", check=0)
+        assert settings.read_bytes() == MINE
+        if status != -signal.SIGKILL:
+            break
+    else:
+        pytest.fail("it never came to its end")
+    assert seen == {MINE, new}
+
+
+def test_somebody_who_writes_between_plan_and_act_is_not_overwritten(claude: Path) -> None:
+    (claude / "settings.json").write_bytes(b"theirs")
+    with pytest.raises(Exception, match="changed it meanwhile"):
+        apply._put(FileChange(claude / "settings.json", b"before", b"after", shared=True))
+    assert (claude / "settings.json").read_bytes() == b"theirs"
+
+
+@pytest.mark.parametrize(
+    ("path", "passing"),
+    [
+        ("/home/u/.local/bin/casnap", False),
+        ("/home/u/.cache/uv/archive-v0/abc/bin/casnap", True),
+        ("/home/u/.local/pipx/.cache/1234/bin/casnap", True),
+        ("/usr/bin/casnap", False),
+    ],
+)
+def test_a_program_that_will_be_gone_is_known(path: str, passing: bool) -> None:
+    assert HookCommand([path]).is_passing == passing
+
+
+# -- agents that run a plugin --------------------------------------------------------------------------------
+
+
+AGENT = """#!/bin/sh
+# Stands for an agent: it notes what it is told, and changes its configuration as the agent does.
+printf '%s\\n' "$*" >> "$HOME/told"
+case "$2" in
+enable|install) printf 'plugins: [casnap]\\n' >> "$CONFIGURED" ;;
+disable|uninstall) grep -v casnap "$CONFIGURED" > "$CONFIGURED.new" && printf '# rewritten\\n' >> "$CONFIGURED.new"
+    mv "$CONFIGURED.new" "$CONFIGURED" ;;
+esac
+"""
+
+
+@pytest.fixture
+def agent(home: Path) -> dict[str, Any]:
+    """Programs by the names of agents, at the front of PATH."""
+    programs = home / "bin"
+    programs.mkdir()
+    for name in ("hermes", "openclaw"):
+        (programs / name).write_text(AGENT)
+        (programs / name).chmod(0o755)
+    (home / ".hermes").mkdir(mode=0o700)
+    (home / ".openclaw").mkdir(mode=0o700)
+    (home / ".hermes" / "config.yaml").write_text("model: x # mine\n")
+    (home / ".openclaw" / "openclaw.json").write_text("{model: 'x'} // mine\n")
+    return {"PATH": f"{programs}:{os.environ['PATH']}"}
+
+
+@pytest.mark.parametrize(
+    ("name", "configured", "told"),
+    [
+        ("hermes", ".hermes/config.yaml", ["plugins enable casnap", "plugins disable casnap"]),
+        (
+            "openclaw",
+            ".openclaw/openclaw.json",
+            [
+                "plugins install --link {own}/openclaw --force",
+                "plugins enable casnap",
+                "plugins uninstall casnap --force",
+            ],
+        ),
+    ],
+)
+def test_an_agent_that_runs_a_plugin_is_told_by_its_own_command_and_ends_as_it_was(
+    name: str, configured: str, told: list[str], agent: dict[str, str], home: Path
+) -> None:
+    env = {**agent, "CONFIGURED": str(home / configured)}
+    was = picture(home)
+    assert "not set up" in next(line for line in plugin("status", env=env).stdout.splitlines() if line.startswith(name))
+    plugin("install", "--runtime", name, env=env)
+    plugin("install", "--runtime", name, env=env)
+    (said,) = home.rglob("casnap.json")
+    assert json.loads(said.read_text())["command"][0].startswith("/")
+    assert list(home.rglob("SKILL.md"))
+    plugin("uninstall", "--runtime", name, env=env)
+    own = home / ".local" / "share" / "casnap-plugins"
+    assert (home / "told").read_text().splitlines() == [line.format(own=own) for line in told]
+    (home / "told").unlink()
+    assert picture(home) == was
+
+
+def test_consent_is_passed_on_only_when_a_person_gives_it(agent: dict[str, str], home: Path) -> None:
+    env = {**agent, "CONFIGURED": str(home / ".openclaw" / "openclaw.json")}
+    plugin("install", "--runtime", "openclaw", "--accept-capabilities", env=env)
+    assert "--force --accept-capabilities" in (home / "told").read_text()
+
+
+def test_an_agent_that_fails_is_told_with_what_it_said(agent: dict[str, str], home: Path) -> None:
+    (home / "bin" / "hermes").write_text("#!/bin/sh\necho 'no such plugin' >&2\nexit 3\n")
+    result = plugin("install", "--runtime", "hermes", env={**agent, "CONFIGURED": "/dev/null"}, check=1)
+    assert "failed with 3" in result.stderr
+    assert "hint: no such plugin" in result.stderr
+
+
+def test_without_its_program_the_person_is_told_what_to_do(home: Path) -> None:
+    (home / ".hermes").mkdir()
+    result = plugin("install", "--runtime", "hermes")
+    assert "note: enable it in Hermes' environment: hermes plugins enable casnap" in result.stderr
+    assert (home / ".hermes" / "plugins" / "casnap" / "casnap.json").is_file()
+
+
+def test_the_skill_passes_the_rules_for_skills() -> None:
+    text = (Path(apply.__file__).parent.parent / "skill" / "casnap" / "SKILL.md").read_text("utf-8")
+    _, head, body = text.split("---\n", 2)
+    yaml = pytest.importorskip("yaml")
+    fields = yaml.safe_load(head)
+    assert fields["name"] == "casnap"
+    assert 1 <= len(fields["description"]) <= 1024
+    assert set(fields) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+    for phrase in (
+        "保存工作区",
+        "开始前先做个快照",
+        "撤销所有修改",
+        "恢复到上一个好的状态",
+        "显示所有保存的状态",
+        "列出我的检查点",
+        "上次保存后改了什么？",
+    ):
+        assert phrase in fields["description"]
+        assert phrase in body
+    assert len(body.splitlines()) < 150

@@ -1,0 +1,190 @@
+"""Hooks go into somebody's JSON and out of it again, and nothing else in it changes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from casnap.agents.installing.command import HookCommand, is_ours
+from casnap.agents.installing.json_hooks import our_hooks, with_hooks, without_hooks
+from casnap.errors import Usage
+
+LINE = HookCommand(["/opt/my tools/casnap"]).line("claude-code")
+HANDLER = {"type": "command", "command": LINE, "timeout": 20}
+WANTED: dict[str, Any] = {
+    "UserPromptSubmit": {"hooks": [HANDLER]},
+    "PreToolUse": {"matcher": "Bash|mcp__.*", "hooks": [HANDLER]},
+    "Stop": {"hooks": [HANDLER]},
+}
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**9), 10**9) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+OTHER_HANDLERS = st.sampled_from(["lint", "casnap list", "/x/casnap-hook", "echo 'casnap hook'", "mycasnap hook"]).map(
+    lambda line: {"type": "command", "command": line}
+)
+GROUPS = st.lists(OTHER_HANDLERS, min_size=1, max_size=2).flatmap(
+    lambda handlers: st.sampled_from([{"hooks": handlers}, {"matcher": "Edit", "hooks": handlers}])
+)
+HOOKS = st.dictionaries(
+    st.sampled_from([*WANTED, "Notification"]), st.lists(GROUPS, min_size=1, max_size=2), max_size=3
+)
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> dict[str, Any]:
+    """What a person may have in their settings, hooks of others among it."""
+    found: dict[str, Any] = draw(st.dictionaries(TEXTS.filter(lambda name: name != "hooks"), VALUES, max_size=4))
+    if hooks := draw(HOOKS):
+        found["hooks"] = hooks
+    return dict(draw(st.permutations(list(found.items()))))
+
+
+INDENTS = st.sampled_from([None, 1, 2, 4, "\t"])
+
+
+def written(value: Any, indent: Any, newline: str = "\n") -> bytes:
+    return (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").replace("\n", newline).encode()
+
+
+def merged(value: dict[str, Any]) -> dict[str, Any]:
+    """What is to be there, by an oracle that knows nothing of text."""
+    hooks = {event: list(groups) for event, groups in value.get("hooks", {}).items()}
+    for event, group in WANTED.items():
+        hooks.setdefault(event, []).append(group)
+    return {**value, "hooks": hooks}
+
+
+@given(settings(), INDENTS, st.sampled_from(["\n", "\r\n"]))
+def test_what_goes_in_is_there_and_comes_out_again(value: dict[str, Any], indent: Any, newline: str) -> None:
+    before = written(value, indent, newline)
+    after = with_hooks(before, WANTED, "settings")
+    assert json.loads(after) == merged(value)
+    assert with_hooks(after, WANTED, "settings") == after
+    assert json.loads(without_hooks(after, "settings")) == value
+    assert without_hooks(before, "settings") == before
+
+
+@given(settings(), INDENTS, settings())
+def test_what_others_change_meanwhile_stays(value: dict[str, Any], indent: Any, more: dict[str, Any]) -> None:
+    after = json.loads(with_hooks(written(value, indent), WANTED, "settings"))
+    hooks = {**after["hooks"]}
+    for event, groups in more.pop("hooks", {}).items():
+        hooks[event] = [*groups, *hooks.get(event, [])]
+        value.setdefault("hooks", {})[event] = [*groups, *value.get("hooks", {}).get(event, [])]
+    edited = written({**after, **more, "hooks": hooks}, indent)
+    assert json.loads(without_hooks(edited, "settings")) == {**value, **more}
+
+
+@given(settings(), INDENTS)
+def test_hooks_of_an_older_path_are_replaced(value: dict[str, Any], indent: Any) -> None:
+    old = json.loads(json.dumps(WANTED).replace("/opt/my tools", "/old"))
+    before = with_hooks(written(value, indent), old, "settings")
+    assert json.loads(with_hooks(before, WANTED, "settings")) == merged(value)
+
+
+COMMENTED = """// of mine
+{
+    // the model
+    "model": "x", /* as told */
+
+    "hooks": { // all of them
+        "Stop": [
+            {"hooks": [{"type": "command", "command": "lint"}]} // first
+        ], // after
+        /* last */
+    },
+    "env": {} // none
+    // the end
+}
+// really
+"""
+
+
+def test_comments_and_everything_else_stay_where_they_are() -> None:
+    after = with_hooks(COMMENTED.encode(), WANTED, "settings").decode()
+    comments = ["of mine", "the model", "as told", "all of them", "first", "after", "last", "none", "the end", "really"]
+    assert [after.count(comment) for comment in comments] == [1] * len(comments)
+    assert [after.find(comment) for comment in comments] == sorted(after.find(comment) for comment in comments)
+    back = without_hooks(after.encode(), "settings").decode()
+    assert [back.count(comment) for comment in comments] == [1] * len(comments)
+    assert '{"hooks": [{"type": "command", "command": "lint"}]}' in back
+    assert "casnap" not in back
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "{ }",
+        "{}\n",
+        "{\n}",
+        "{ // only\n}",
+        '{\n  "a": 1 // c\n}\n',
+        '{"a": 1}',
+        '// top\n{\n\t"a": 1\n}\n// end',
+    ],
+)
+def test_of_files_without_hooks_all_but_white_space_comes_back(text: str) -> None:
+    after = with_hooks(text.encode(), WANTED, "settings")
+    assert our_hooks(after, "settings") == list(WANTED.items())
+    assert "".join(without_hooks(after, "settings").decode().split()) == "".join(text.split())
+
+
+def test_a_mark_of_byte_order_and_the_indentation_stay() -> None:
+    after = with_hooks(b'\xef\xbb\xbf{\r\n\t"a": 1\r\n}\r\n', WANTED, "settings")
+    assert after.startswith(b'\xef\xbb\xbf{\r\n\t"a": 1,\r\n\t"hooks": {\r\n\t\t"UserPromptSubmit": [\r\n\t\t\t{')
+    assert after.count(b"\n") == after.count(b"\r\n")
+
+
+def test_an_empty_file_is_an_empty_object() -> None:
+    for text in (b"", b" \n"):
+        assert json.loads(with_hooks(text, WANTED, "settings")) == merged({})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"{", "it is no JSON"),
+        (b'{"a": 1}}', "it is no JSON"),
+        (b'{"a" 1}', "it is no JSON"),
+        (b"\xff{}", "it is not UTF-8"),
+        (b"[]", "it is no object"),
+        (b'"text"', "it is no object"),
+        (b'{"hooks": []}', '"hooks" is no object'),
+        (b'{"hooks": {"Stop": {}}}', 'an event in "hooks" has no list'),
+    ],
+)
+def test_what_cannot_be_understood_is_refused(text: bytes, fault: str) -> None:
+    for act in (lambda: with_hooks(text, WANTED, "/x/settings"), lambda: without_hooks(text, "/x/settings")):
+        with pytest.raises(Usage, match="cannot change /x/settings") as caught:
+            act()
+        assert fault in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("casnap hook", True),
+        ("/usr/bin/casnap hook --agent x", True),
+        (LINE, True),
+        ("/usr/bin/python3 -m casnap hook", True),
+        ("nice casnap hook", True),
+        ("casnap list", False),
+        ("casnap checkpoint hook", False),
+        ("mycasnap hook", False),
+        ("echo 'casnap hook'", False),
+        ("casnap 'hook", False),
+        (None, False),
+        (5, False),
+    ],
+)
+def test_a_command_of_casnap_is_known_from_whatever_place(line: object, ours: bool) -> None:
+    assert is_ours(line) == ours
