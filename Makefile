@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo build bundle fmt lint types floors test slow crash fuzz bench docs check clean
+.PHONY: help setup demo build bundle fmt lint types floors test slow clients crash fuzz bench docs check clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1	\2/p' Makefile
@@ -55,6 +55,9 @@ test: $(READY) ## run the tests, but those that kill, copy big trees, install, o
 
 slow: $(READY) ## run the tests that make test leaves out
 	$(BIN)/pytest -n auto --dist worksteal -m slow
+
+clients: $(READY) ## fetch real coding agents, and run each against a model on loopback
+	CASNAP_REAL_CLIENTS=1 $(BIN)/pytest tests/real_clients
 
 crash: $(READY) ## kill casnap again and again, and look at what is left
 	CASNAP_CRASH_ROUNDS=$(CRASH_ROUNDS) $(BIN)/pytest -n auto tests/crash

@@ -49,6 +49,7 @@ _OUR_MOMENTS = {
     "prompt": _PROMPT,
     "before_tool": _BEFORE_TOOL,
     "pre_tool": _BEFORE_TOOL,
+    "after_tool": Moment.AFTER_TOOL,
     "turn_end": _TURN_END,
     "session_end": _SESSION_END,
 }
@@ -184,7 +185,7 @@ def understand(payload: Payload, named: str, environ: Mapping[str, str]) -> Even
         tool=tool,
         places=_places(payload, dialect, environ),
         prompt=payload.text(*dialect.prompt) if moment is Moment.PROMPT else "",
-        changes=moment is not Moment.BEFORE_TOOL or tool not in dialect.harmless,
+        changes=moment not in (Moment.BEFORE_TOOL, Moment.AFTER_TOOL) or tool not in dialect.harmless,
     )
 
 

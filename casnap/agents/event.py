@@ -18,6 +18,9 @@ class Moment(Enum):
     BEFORE_TOOL = "before-tool"
     """A tool is about to run."""
 
+    AFTER_TOOL = "after-tool"
+    """A tool has run, of an agent that does not tell of the end of a turn."""
+
     TURN_END = "turn-end"
     """The agent has done what it was asked for."""
 

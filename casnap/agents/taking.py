@@ -46,6 +46,8 @@ def _message(event: Event, *, with_label: bool) -> str:
             said = "before the turn"
         case Moment.BEFORE_TOOL:
             said = f"before {event.tool or 'a tool'}"
+        case Moment.AFTER_TOOL:
+            said = f"after {event.tool or 'a tool'}"
         case Moment.TURN_END:
             said = "after the turn"
         case _:

@@ -1,4 +1,7 @@
-"""When a checkpoint is due: at the prompt, before the first tool of a turn that may change files, and at its end."""
+"""When a checkpoint is due: at the prompt, before the first tool of a turn that may change files, and at its end.
+
+Of agents that do not tell of that end, after each such tool.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ def after(event: Event, known: Turn) -> tuple[Turn, bool]:
             is_new = bool(event.turn) and event.turn != known.id
             turn = _next(event, known) if is_new or not known.id else known
             return replace(turn, begun=True, covered=True), not turn.covered
+        case Moment.AFTER_TOOL if event.changes:
+            return known if event.turn in ("", known.id) else _next(event, known), True
         case Moment.TURN_END:
             turn = known if known.id and event.turn in ("", known.id) else _next(event, known)
             return replace(turn, begun=False, covered=False), True

@@ -13,7 +13,7 @@ from support.source import CHECKOUT, PACKAGE, ambient, long_pieces, modules, par
 MODULE_LINES, CLASS_LINES, FUNCTION_LINES = 400, 250, 50
 
 MAY_WRITE = ("fs/",)
-MAY_LOOK_AROUND = ("settings/", "cli/")
+MAY_LOOK_AROUND = ("settings/", "cli/", "agents/plugins/")  # the last of these run inside agents, without the others
 MAY_WAIT = {"fs/locks.py": {"time.monotonic", "time.sleep"}}
 
 

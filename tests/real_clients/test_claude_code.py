@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from real_clients.conftest import Machine, configuration, fetched, require_turn
 from support.model_server import model
+from support.real_agents import Machine, configuration, fetched, require_turn
 
 VERSION = "2.1.332"
 

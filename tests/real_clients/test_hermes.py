@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from real_clients.conftest import Machine, configuration, require_turn
 from support.model_server import model
+from support.real_agents import Machine, configuration, require_turn
 
 VERSION = "0.19.0"
 

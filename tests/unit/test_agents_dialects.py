@@ -95,6 +95,7 @@ EXPECTED: dict[str, list[tuple[str, str, str, bool]]] = {
     "openclaw": [
         ("before-tool", "openclaw-run", "write", LOOKS),
         ("before-tool", "openclaw-run", "exec", PASSES),
+        ("after-tool", "openclaw-run", "exec", LOOKS),
         ("before-tool", "openclaw-run", "exec", PASSES),
         ("turn-end", "openclaw-run", "", LOOKS),
         ("session-end", "openclaw-run", "", LOOKS),

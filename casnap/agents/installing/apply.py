@@ -65,7 +65,8 @@ def uninstall(plan: Plan, records: Records, key: str, run: Run) -> None:
                 _put_back(record, path, was)
         else:
             _put(step)
-    for directory in reversed(record.directories):
+    emptied = [str(step.path.parent) for step in plan.needed if isinstance(step, FileChange) and not step.shared]
+    for directory in sorted({*record.directories, *emptied}, reverse=True):  # inner ones first
         durable.remove_empty(Path(directory))
     records.forget(key)
 

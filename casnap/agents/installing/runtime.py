@@ -107,8 +107,9 @@ def placed(source: Path, target: Path, more: Mapping[str, bytes] | None = None) 
 
 
 def cleared(target: Path) -> list[FileChange]:
-    """What takes a directory of casnap's own away."""
-    return [FileChange(path, read(path), None) for path in all_files(target)] if target.is_dir() else []
+    """What takes a directory of casnap's own away, with whatever an agent has put into it."""
+    files = sorted(path for path in target.rglob("*") if path.is_file())
+    return [FileChange(path, read(path), None) for path in files]
 
 
 def skill_in(directory: Path) -> list[FileChange]:

@@ -1,4 +1,5 @@
-// A plugin for OpenClaw that runs `casnap hook` before tools that may change files.
+// A plugin for OpenClaw that runs `casnap hook` before and after tools that may change files: of a turn's end it is told only
+// where a person allows that.
 //
 // OpenClaw ends a tool whose hook fails or takes longer than its limit. So nothing here throws, and a hook that takes too
 // long is left to itself: casnap goes on, and the next event finds the checkpoint.
@@ -81,6 +82,7 @@ export default definePluginEntry({
   description: "Checkpoints of the workspace before an agent changes it.",
   register(api) {
     api.on("before_tool_call", teller(api, "before_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
+    api.on("after_tool_call", teller(api, "after_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
     api.on("agent_end", teller(api, "turn_end")) // is called only where OpenClaw is told to let it see conversations
     api.on("session_end", teller(api, "session_end"))
   },

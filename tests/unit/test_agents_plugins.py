@@ -1,0 +1,274 @@
+"""The plugins that run inside an agent: they tell casnap, and never harm the agent."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from casnap.agents.installing.runtime import PACKAGE
+
+RECORDER = """#!/bin/sh
+cat > "$0.said.$$"
+printf '%s\\n' "$*" > "$0.words"
+sleep "$(cat "$0.sleep" 2>/dev/null || echo 0)"
+exit "$(cat "$0.status" 2>/dev/null || echo 0)"
+"""
+
+
+class Recorder:
+    """Stands for casnap: it keeps what it is told."""
+
+    def __init__(self, place: Path) -> None:
+        self.program = place / "casnap program"
+        self.program.write_text(RECORDER)
+        self.program.chmod(0o755)
+
+    def set(self, what: str, value: object) -> None:
+        Path(f"{self.program}.{what}").write_text(str(value))
+
+    @property
+    def told(self) -> list[dict[str, Any]]:
+        found = sorted(self.program.parent.glob("*.said.*"), key=lambda path: path.stat().st_mtime_ns)
+        return [json.loads(path.read_text()) for path in found]
+
+    @property
+    def words(self) -> str:
+        return Path(f"{self.program}.words").read_text().strip()
+
+
+@pytest.fixture
+def casnap(tmp_path: Path) -> Recorder:
+    return Recorder(tmp_path)
+
+
+def copied(name: str, place: Path, casnap: Recorder | None) -> Path:
+    """A plugin as the installer copies it."""
+    target = place / name
+    shutil.copytree(PACKAGE / "plugins" / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+    if casnap is not None:
+        (target / "casnap.json").write_text(json.dumps({"command": [str(casnap.program)]}))
+    return target
+
+
+# -- Hermes --------------------------------------------------------------------------------------------------
+
+
+Hooks = dict[str, Callable[..., Any]]
+
+
+def hermes(place: Path, casnap: Recorder | None) -> tuple[types.ModuleType, Hooks]:
+    """The plugin as Hermes loads it, and what it registers."""
+    path = copied("hermes", place, casnap) / "__init__.py"
+    spec = importlib.util.spec_from_file_location("hermes_plugin_under_test", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    hooks: Hooks = {}
+    module.register(types.SimpleNamespace(register_hook=hooks.__setitem__))
+    return module, hooks
+
+
+def settings(monkeypatch: pytest.MonkeyPatch, entry: Any) -> None:
+    """What is below plugins.entries.casnap in Hermes' configuration."""
+    config = types.ModuleType("hermes_cli.config")
+    config.load_config = lambda: {"plugins": {"entries": {"casnap": entry}}}  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "hermes_cli", types.ModuleType("hermes_cli"))
+    monkeypatch.setitem(sys.modules, "hermes_cli.config", config)
+
+
+def test_hermes_tells_of_each_turn(tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    _, hooks = hermes(tmp_path, casnap)
+    turn = {"session_id": "s", "turn_id": "t", "unheard": object()}
+    assert hooks["pre_llm_call"](**turn, user_message="make", conversation_history=[{}] * 9) is None
+    assert hooks["pre_tool_call"](**turn, tool_name="terminal", args={"command": "ls"}, tool_call_id="c") is None
+    assert hooks["pre_tool_call"](**turn, tool_name="read_file") is None
+    assert hooks["on_session_end"](**turn, completed=True) is None
+    assert hooks["on_session_finalize"](session_id="s", platform="cli", reason="exit") is None
+    place = {"workspaces": [str(tmp_path)]}
+    assert casnap.told == [
+        {"event": "prompt", **place, "session": "s", "turn": "t", "prompt": "make"},
+        {"event": "before_tool", **place, "session": "s", "turn": "t", "tool": "terminal", "call": "c"},
+        {"event": "turn_end", **place, "session": "s", "turn": "t"},
+        {"event": "session_end", **place, "session": "s"},
+    ]
+    assert casnap.words == "hook --agent hermes"
+
+
+@pytest.mark.parametrize(("named", "told"), [("/a", ["/a"]), (["/a", "/b"], ["/a", "/b"]), ([], None), (5, None)])
+def test_hermes_takes_the_workspaces_that_are_configured(
+    named: Any, told: list[str] | None, tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings(monkeypatch, {"workspace": named})
+    monkeypatch.chdir(tmp_path)
+    hermes(tmp_path, casnap)[1]["on_session_end"]()
+    assert casnap.told[0]["workspaces"] == (told or [str(tmp_path)])
+
+
+def test_hermes_is_left_alone_where_that_is_configured(
+    tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings(monkeypatch, {"config": {"autoCheckpoint": False}})
+    hermes(tmp_path, casnap)[1]["on_session_end"]()
+    assert casnap.told == []
+
+
+@pytest.mark.parametrize("require", [True, False])
+def test_hermes_blocks_a_tool_only_where_a_checkpoint_is_required(
+    require: bool, tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings(monkeypatch, {"require": require})
+    casnap.set("status", 2 if require else 0)
+    answer = hermes(tmp_path, casnap)[1]["pre_tool_call"](tool_name="terminal")
+    assert casnap.words == "hook --agent hermes" + (" --require" if require else "")
+    assert (answer or {}).get("action") == ("block" if require else None)
+
+
+@pytest.mark.parametrize("trouble", ["missing", "fails", "slow", "no command"])
+def test_whatever_happens_to_casnap_hermes_goes_on(
+    trouble: str, tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, hooks = hermes(tmp_path, None if trouble == "no command" else casnap)
+    monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    if trouble == "missing":
+        casnap.program.unlink()
+    elif trouble == "slow":
+        casnap.set("sleep", 60)
+        module.PATIENCE = 0.2  # type: ignore[attr-defined]
+    casnap.set("status", 70)
+    for name in hooks:
+        assert hooks[name](session_id=object(), tool_name="terminal", user_message=None) is None
+
+
+def test_hermes_finds_it_as_an_entry_point_too() -> None:
+    from importlib.metadata import entry_points
+
+    (found,) = entry_points(group="hermes_agent.plugins")
+    assert found.name == "casnap"
+    assert callable(found.load().register)
+
+
+# -- OpenClaw ------------------------------------------------------------------------------------------------
+
+
+DRIVER = """
+import plugin from "./index.js"
+const calls = []
+const api = {
+  pluginConfig: JSON.parse(process.argv[2]),
+  config: {},
+  runtime: { agent: { resolveAgentWorkspaceDir: (_config, agent) => `/ws/${agent}` } },
+  on: (name, act, options) => calls.push([name, act, options]),
+}
+plugin.register(api)
+plugin.register({ ...api, on: () => {} })
+const answers = {}
+for (const [name, act, options] of calls) {
+  const event = { toolName: "exec", toolCallId: "c", params: {} }
+  answers[name] = [await act(event, { sessionId: "s", runId: "r", agentId: "main" }), options ?? null]
+}
+await calls[0][1](undefined, undefined)
+console.log(JSON.stringify(answers))
+"""
+
+node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
+
+
+def openclaw(place: Path, casnap: Recorder | None, config: Any = None, **env: str) -> dict[str, Any]:
+    """Load the plugin beside a stand-in of OpenClaw, fire each event; what was answered, and registered with."""
+    target = copied("openclaw", place, casnap)
+    sdk = target / "node_modules" / "openclaw"
+    sdk.mkdir(parents=True)
+    (sdk / "package.json").write_text(
+        '{"name": "openclaw", "type": "module", "exports": {"./plugin-sdk/plugin-entry": "./entry.js"}}'
+    )
+    (sdk / "entry.js").write_text("export const definePluginEntry = (entry) => entry\n")
+    (target / "driver.mjs").write_text(DRIVER)
+    done = subprocess.run(
+        ["node", "driver.mjs", json.dumps(config or {})],
+        cwd=target,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
+
+
+@node
+def test_openclaw_tells_of_tools_and_answers_nothing(tmp_path: Path, casnap: Recorder) -> None:
+    answers = openclaw(tmp_path, casnap)
+    assert [answer for answer, _ in answers.values()] == [None] * 4
+    for name in ("before_tool_call", "after_tool_call"):
+        options = answers[name][1]
+        assert options["matcher"] == ["write", "edit", "apply_patch", "exec", "process"]
+        assert options["timeoutMs"] < 15_000
+    told = casnap.told
+    assert [one["event"] for one in told[:4]] == ["before_tool", "after_tool", "turn_end", "session_end"]
+    assert told[0] == {
+        "event": "before_tool",
+        "workspaces": ["/ws/main"],
+        "session": "s",
+        "turn": "r",
+        "tool": "exec",
+        "call": "c",
+    }
+    assert casnap.words == "hook --agent openclaw"
+
+
+@node
+@pytest.mark.parametrize(("named", "told"), [("/a", ["/a"]), (["/a", "/b"], ["/a", "/b"]), ([], ["/ws/main"])])
+def test_openclaw_takes_the_workspaces_that_are_configured(
+    named: Any, told: list[str], tmp_path: Path, casnap: Recorder
+) -> None:
+    openclaw(tmp_path, casnap, {"workspace": named})
+    assert casnap.told[0]["workspaces"] == told
+
+
+@node
+def test_openclaw_is_left_alone_where_that_is_configured(tmp_path: Path, casnap: Recorder) -> None:
+    openclaw(tmp_path, casnap, {"autoCheckpoint": False})
+    assert casnap.told == []
+
+
+@node
+@pytest.mark.parametrize("require", [True, False])
+def test_openclaw_blocks_a_tool_only_where_a_checkpoint_is_required(
+    require: bool, tmp_path: Path, casnap: Recorder
+) -> None:
+    casnap.set("status", 2)
+    answers = openclaw(tmp_path, casnap, {"require": require})
+    assert [bool(answer) for answer, _ in answers.values()] == [require, False, False, False]
+    assert not require or answers["before_tool_call"][0]["block"] is True
+
+
+@node
+@pytest.mark.parametrize("trouble", ["missing", "fails", "no command"])
+def test_whatever_happens_to_casnap_openclaw_goes_on(trouble: str, tmp_path: Path, casnap: Recorder) -> None:
+    if trouble == "missing":
+        casnap.program.unlink()
+    casnap.set("status", 70)
+    answers = openclaw(tmp_path, None if trouble == "no command" else casnap, {"require": True})
+    assert [answer for answer, _ in answers.values()] == [None] * 4
+
+
+def test_what_the_plugins_declare_is_what_they_read() -> None:
+    manifest = json.loads((PACKAGE / "plugins" / "openclaw" / "openclaw.plugin.json").read_text())
+    source = (PACKAGE / "plugins" / "openclaw" / "index.js").read_text()
+    for name in manifest["configSchema"]["properties"]:
+        assert f"pluginConfig?.{name}" in source
+    package = json.loads((PACKAGE / "plugins" / "openclaw" / "package.json").read_text())
+    assert package["openclaw"]["extensions"] == ["./index.js"]
