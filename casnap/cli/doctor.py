@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from casnap import __version__
-from casnap.agents.health import hook_health
+from casnap.agents.health import agent_health
+from casnap.agents.installing.plan import Standing
+from casnap.agents.installing.runtimes import RUNTIMES
 from casnap.agents.notes import notebook
 from casnap.cli.options import verb
 from casnap.cli.output import printable
+from casnap.cli.plugin import surroundings, this_command
 from casnap.cli.session import Session
 from casnap.engine.health import store_health, workspace_health
 from casnap.errors import CasnapError, NoStore
@@ -29,9 +32,8 @@ def command(session: Session) -> int:
     """
     if session.options.workspaces:
         session.workspaces()  # it is about all of them; one that does not exist is a mistake nevertheless
-    settings = load_settings(store=session.options.store, wait=session.options.wait, tolerant=True)
-    session.settings = settings
-    found = list(_diagnoses(settings))
+    session.settings = load_settings(store=session.options.store, wait=session.options.wait, tolerant=True)
+    found = list(_diagnoses(session))
     if session.as_json:
         session.document("doctor", None, findings=[_record(one) for one in found])
     else:
@@ -40,12 +42,22 @@ def command(session: Session) -> int:
     return ILL if any(one.grade is Grade.BAD for one in found) else 0
 
 
-def _diagnoses(settings: Settings) -> Iterator[Diagnosis]:
+def _diagnoses(session: Session) -> Iterator[Diagnosis]:
+    settings = session.settings
     yield good("casnap", __version__)
     yield from machine_health(settings)
     if not settings.faults:
         yield from _store(settings)
-    yield from hook_health(notebook(settings.environ, settings.home, settings.store).all())
+    book = notebook(settings.environ, settings.home, settings.store)
+    yield from agent_health(_standings(session), book.all())
+
+
+def _standings(session: Session) -> list[Standing]:
+    """How agents stand for the user; none where there is no home to look in."""
+    if session.settings.home is None:
+        return []
+    around, command = surroundings(session), this_command()
+    return [runtime(around, "user").standing(command) for runtime in RUNTIMES.values()]
 
 
 def _store(settings: Settings) -> Iterator[Diagnosis]:

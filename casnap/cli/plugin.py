@@ -54,12 +54,12 @@ def command(
         session.workspaces()  # it is about none; one that does not exist is a mistake nevertheless
     if action not in ACTIONS:
         raise Usage(f"bad arguments: {action or 'no action'}", hint=f"say one of {', '.join(ACTIONS)}")
-    chosen = [runtime(_surroundings(session), scope) for runtime in _runtimes(names)]
+    chosen = [runtime(surroundings(session), scope) for runtime in _runtimes(names)]
     for one in chosen:
         if isinstance(one, OpenClaw):
             one.accept_capabilities = accept_capabilities
     if action in ("status", "detect"):
-        return _tell(session, [one.standing(_command()) for one in chosen], detect=action == "detect")
+        return _tell(session, [one.standing(this_command()) for one in chosen], detect=action == "detect")
     if not names:
         chosen = _found(chosen, installed=action == "uninstall")
     return _change(session, chosen, action, dry_run=dry_run)
@@ -73,7 +73,7 @@ def _runtimes(names: tuple[str, ...]) -> list[type[Runtime]]:
 
 
 def _found(all_of_them: list[Runtime], *, installed: bool) -> list[Runtime]:
-    standings = [(one, one.standing(_command())) for one in all_of_them]
+    standings = [(one, one.standing(this_command())) for one in all_of_them]
     found = [one for one, standing in standings if (standing.installed if installed else standing.found)]
     if not found:
         what = "no agent is set up" if installed else "no agent is found here"
@@ -81,7 +81,12 @@ def _found(all_of_them: list[Runtime], *, installed: bool) -> list[Runtime]:
     return found
 
 
-def _surroundings(session: Session) -> Surroundings:
+def surroundings(session: Session) -> Surroundings:
+    """Where to look for agents, and where casnap's own plugins are.
+
+    Raises:
+        Usage: this user has no home.
+    """
     settings = session.settings
     if settings.home is None:
         raise Usage("no home: this user has none", hint="set HOME")
@@ -99,7 +104,7 @@ def _project(session: Session) -> Path | None:
     return None if here is None else Path(os.fsdecode(git_work_tree(here) or here))
 
 
-def _command() -> HookCommand:
+def this_command() -> HookCommand:
     """How this very casnap is run."""
     called = sys.argv[0]
     if os.path.basename(called) == "casnap" and os.path.isfile(called):
@@ -108,7 +113,7 @@ def _command() -> HookCommand:
 
 
 def _change(session: Session, chosen: list[Runtime], action: str, *, dry_run: bool) -> int:
-    hook = _command()
+    hook = this_command()
     act: Callable[..., None] = apply.install if action == "install" else apply.uninstall
     plans = [
         (one, _planned(one, action, hook)) for one in chosen

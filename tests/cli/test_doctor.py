@@ -77,11 +77,29 @@ def test_a_configuration_that_makes_no_sense_is_found(project: Path, home: Path)
 
 
 def test_a_hook_that_fires_is_told_and_one_that_fails_is_found(project: Path) -> None:
-    assert findings(0)["hooks", "note"]["said"] == "no agent has run one"
+    assert findings(0)["agents", "note"]["said"] == "none is found here that casnap can be set up for"
     run("hook", "--agent", "codex", said=json.dumps({"event": "prompt", "cwd": str(project)}).encode(), check=0)
-    assert findings(0)["hook of codex", "good"]["said"].startswith("fired last at ")
+    assert findings(0)["agent codex", "good"]["said"].startswith("its hook fired last at ")
     run("hook", "--agent", "codex", said=b"no json", cwd=project, check=0)
     assert "it is no JSON" in findings(1)[f"hook in {project}", "bad"]["said"]
+
+
+def test_an_agent_that_is_here_is_found_and_whether_its_hooks_are_in_place_and_fire(project: Path, home: Path) -> None:
+    settings = home / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    settings.write_text("{}")
+    assert findings(0)["agent claude-code", "note"]["remedy"] == (
+        "set it up with: casnap plugin install --runtime claude-code"
+    )
+    run("plugin", "install", check=0)
+    assert findings(0)["agent claude-code", "note"]["said"] == "it is set up, and has run no hook yet"
+    event = {"hook_event_name": "Stop", "cwd": str(project)}
+    run("hook", "--agent", "claude-code", said=json.dumps(event).encode(), check=0)
+    assert findings(0)["agent claude-code", "good"]["said"].startswith("its hook fired last at ")
+    settings.write_text(settings.read_text().replace("casnap hook", "elsewhere/casnap hook"))
+    assert "casnap plugin install" in findings(1)["agent claude-code", "bad"]["remedy"]
+    settings.write_text("{")
+    assert f"cannot change {settings}" in findings(1)["agent claude-code", "bad"]["said"]
 
 
 def test_a_person_reads_each_finding_with_its_remedy_below_it(home: Path) -> None:
