@@ -211,18 +211,26 @@ class CheckpointManager:
 
     def _protect(self) -> tuple[Context, WorkspaceInfo]:
         self._require_open()
+        self._let_go_of_another_store()
         protected = protect(self._settings, self._given, context=self._context)
         self._context = protected.context
         return protected.context, protected.workspace
 
     def _find(self) -> tuple[Context, WorkspaceInfo]:
         self._require_open()
+        self._let_go_of_another_store()
         if self._context is None:
             try:
                 self._context = open_context(self._settings)
             except NoStore as error:  # to a program it is one and the same: nothing is registered
                 raise NotFound(error.message, code=error.code, hint=error.hint) from error
         return self._context, resolve_workspace(self._settings, self._context, self._given)
+
+    def _let_go_of_another_store(self) -> None:
+        """Begin anew if somebody has removed the store, or made another one in its place."""
+        if self._context is not None and not self._context.store.identity.holds():
+            self._context.store.close()
+            self._context = None
 
     def _start_over(self) -> None:
         """After a fork: no thread of the parent will ever release its lock, and the store must be opened anew."""

@@ -33,6 +33,8 @@ def as_casnap_error(error: BaseException) -> CasnapError:
     match error:
         case CasnapError():
             return error
+        case RuntimeError() if isinstance(error.__cause__, KeyboardInterrupt):
+            return as_casnap_error(error.__cause__)  # Python before 3.12 wraps what comes while a class is made
         case Terminated():
             return TerminatedByRequest("stopped: terminated by a signal", hint=_AFTER_STOP)
         case KeyboardInterrupt():

@@ -15,7 +15,7 @@ from casnap.model.objects import ObjectSource
 from casnap.model.paths import ancestors, components
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.policy import Sensitive
-from casnap.model.tree import Directory, File, Omitted, is_redacted
+from casnap.model.tree import Directory, File, OmitReason, Omitted, is_redacted
 from casnap.workspace.recording import parse_rules
 from casnap.workspace.rules import GIT_DIRECTORY
 from casnap.workspace.side_files import database_of, may_be_database
@@ -38,8 +38,22 @@ def plan_for(request: Request, past: Past, live: LiveScan, source: ObjectSource,
         paths = with_databases(request.paths, view, target)
         alone = made_for(paths, past.interrupted)
     plan = plan_between(view, target, paths, protection.of, alone)
+    if request.verb == "undo" and past.head is not None:
+        plan = replace(plan, protected=tuple(_brought(item, past.head) for item in plan.protected))
     # what is mounted has its own metadata: no checkpoint can say what the mount point should have
     return replace(plan, changes=tuple(change for change in plan.changes if change.path not in borders))
+
+
+def _brought(item: Protected, head: TreeView) -> Protected:
+    """What an undo leaves because a rule hides it, although the undone run has put it there: that must be told.
+
+    It was not there before; of what was and was hidden then, too, the target has an omitted entry.
+    """
+    if item.reason is not OmitReason.IGNORED or item.new is not None:
+        return item
+    if isinstance(head.entry(item.path), Omitted | None):
+        return item
+    return replace(item, reason=Guard.BROUGHT)
 
 
 class Protection:

@@ -138,6 +138,7 @@ class Restoring:
     def _hidden(self, rest: Plan) -> Problems:
         """What a rule hides now that did not when the rollback was planned: nobody can say how it is."""
         known = {item.path for item in self.plan.protected}
+        known |= {change.path for change in self.plan.changes if change.old is None}  # it put that there itself
         return tuple(
             Problem(item.path, "a rule that came while the rollback ran hides it")
             for item in rest.protected

@@ -23,6 +23,7 @@ class Guard(Enum):
     RULES_UNREAD = "the ignore rules that may protect it cannot be read"
     GIT_KEPT = "git directories are kept"
     REDACTED = "its values were not stored"
+    BROUGHT = "the undone run brought it, and a rule of the workspace hides it now"
     MOUNTED = "a file system is mounted there"
 
     @property
@@ -44,7 +45,7 @@ class Protected(Struct, frozen=True):
         """Whether the target would have something else here: what it holds cannot be put in place, or what
         stands here and cannot be read would be gone."""
         if isinstance(self.reason, Guard):
-            return self.reason is Guard.RULES_UNREAD or self._is_lost
+            return self.reason in (Guard.RULES_UNREAD, Guard.BROUGHT) or self._is_lost
         if not isinstance(self.old, Omitted):
             return False
         if self.new is None:

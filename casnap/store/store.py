@@ -17,6 +17,7 @@ from casnap.store import creation, media, signals
 from casnap.store.cache_directory import CacheDirectory
 from casnap.store.follower import Follower
 from casnap.store.format import Format
+from casnap.store.identity import Identity
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.oplog import Oplog
@@ -62,6 +63,7 @@ class Store:
         self._layout = layout
         self._owner = owner
         self.obstacle = obstacle
+        self.identity = Identity(layout, store_format.id)
         self._clock = clock
         self._policy = policy
         self._holder = "another command"
@@ -264,6 +266,7 @@ class Store:
         return {row.id: row for row in self._state.packs()}, whole
 
     def _check_writable(self) -> None:
+        self.identity.require()
         if self.obstacle is not None:
             raise StorageFailed(f"cannot write to store {self.path}: {self.obstacle}")
 

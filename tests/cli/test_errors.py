@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from casnap.cli.errors import Terminated, as_casnap_error
 from support.cli import Result, run
 from support.oracle import snapshot
 
@@ -208,3 +209,13 @@ def test_too_little_free_space_stops_a_checkpoint_and_yes_does_not_help(protecte
 def test_debug_shows_where_an_error_comes_from(protected: Path, call: Call) -> None:
     result = call("show", "nonsense", "--debug", cwd=protected, check=13)
     assert "Traceback" in result.stderr
+
+
+def test_an_interruption_while_a_class_is_made_is_an_interruption() -> None:
+    """Python before 3.12 wraps what a descriptor raises when it learns its name."""
+    wrapped = RuntimeError("Error calling __set_name__")
+    wrapped.__cause__ = KeyboardInterrupt()
+    assert as_casnap_error(wrapped).exit_status == 130
+    wrapped.__cause__ = Terminated()
+    assert as_casnap_error(wrapped).exit_status == 143
+    assert as_casnap_error(RuntimeError("other")).exit_status == 70

@@ -236,3 +236,42 @@ def test_without_safety_head_stays_and_there_is_no_way_back(history: Path, call:
     assert content(history) == "print('one')\n"
     assert head(history, call) == "c3"
     call("undo", cwd=history, check=13)
+
+
+@pytest.fixture
+def hidden(protected: Path, call: Call) -> Path:
+    """A workspace in which a rule hides what only the checkpoint A has; the rule's own file is hidden, too."""
+    (protected / "x.tmp").write_text("1\n")
+    call("checkpoint", "A", cwd=protected, check=0)
+    (protected / ".casnapignore").write_text(".casnapignore\n*.tmp\n")
+    (protected / "x.tmp").unlink()
+    return protected
+
+
+@pytest.mark.parametrize("words", [(), ("--", "x.tmp")], ids=["everything", "a path"])
+def test_what_a_rule_hides_and_a_rollback_puts_back_is_counted_and_not_left_alone(
+    words: tuple[str, ...], hidden: Path, call: Call
+) -> None:
+    shown = call("rollback", "A", "--preview", "--json", *words, cwd=hidden, check=0).json()
+    done = call("rollback", "A", "--json", *words, cwd=hidden, check=0).json()
+    assert (hidden / "x.tmp").read_text() == "1\n"
+    assert [change["path"] for change in done["changes"]] == ["x.tmp"] == [one["path"] for one in shown["changes"]]
+    assert done["left_alone"] == []
+    assert done["complete"]
+
+
+def test_an_undo_that_leaves_what_the_undone_run_brought_says_so(hidden: Path, call: Call) -> None:
+    call("rollback", "A", cwd=hidden, check=0)
+    undone = call("undo", "--json", cwd=hidden, check=3).json()
+    assert [one["path"] for one in undone["left_alone"]] == ["x.tmp"]
+    assert (hidden / "x.tmp").read_text() == "1\n"
+
+
+def test_an_undo_says_nothing_of_what_a_rule_hid_all_along(protected: Path, call: Call) -> None:
+    (protected / "x.tmp").write_text("1\n")
+    call("checkpoint", "A", cwd=protected, check=0)
+    (protected / ".casnapignore").write_text(".casnapignore\n*.tmp\n")
+    (protected / "README").write_text("changed\n")
+    call("rollback", "A", cwd=protected, check=0)
+    (protected / "y.tmp").write_text("new and hidden\n")
+    assert call("undo", "--json", cwd=protected, check=0).json()["left_alone"] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -15,12 +16,17 @@ import pytest
 import casnap
 from casnap import CasnapError, ChangeKind, CheckpointManager, NotFound, Refused, Usage
 from casnap.engine import scanning
+from casnap.engine.checking.check import check
 from casnap.engine.recorded import tree_of
+from casnap.errors import StorageFailed
+from casnap.model.clock import Silent
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.tree import Directory
+from casnap.settings import SystemClock
+from casnap.store.inspection import Inspection
 from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
-from support.stores import open_store
+from support.stores import make_store, open_store
 
 
 @pytest.fixture
@@ -334,3 +340,47 @@ def test_importing_casnap_imports_nothing_that_is_not_asked_for() -> None:
     code = "import casnap, sys; print({'click', 'rich', 'sqlite3', 'msgspec'} & sys.modules.keys())"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
+
+
+def test_a_manager_goes_on_with_a_store_that_was_made_anew(manager: CheckpointManager, workspace: Path) -> None:
+    store = Path(os.environ["CASNAP_STORE"])
+    manager.create("old")
+    shutil.rmtree(store)
+    with CheckpointManager(workspace) as other:
+        other.create("theirs")
+    (workspace / "file").write_text("mine\n")
+    assert manager.create("mine").step == 2
+    assert [one.name for one in manager.list()] == ["mine", "theirs"]
+    report = check(lambda: Inspection(store), SystemClock(), Silent(), read_data=True)
+    assert report.findings == ()
+    assert report.notes == ()
+
+
+def test_a_manager_whose_store_is_gone_makes_a_new_one(manager: CheckpointManager) -> None:
+    manager.create("old")
+    shutil.rmtree(os.environ["CASNAP_STORE"])
+    with pytest.raises(NotFound):
+        manager.list()
+    assert manager.create("new").step == 1
+    assert [one.name for one in manager.list()] == ["new"]
+
+
+def test_a_format_file_that_was_written_anew_is_still_that_of_the_store(manager: CheckpointManager) -> None:
+    manager.create("one")
+    format_file = Path(os.environ["CASNAP_STORE"]) / "casnap-store.json"
+    data = format_file.read_bytes()
+    format_file.unlink()
+    format_file.write_bytes(data)
+    manager.create("two")
+    assert [one.name for one in manager.list(limit=2)] == ["two", "one"]
+
+
+def test_nothing_is_written_to_another_store_than_the_one_that_was_opened(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    shutil.rmtree(tmp_path / "store")
+    make_store(tmp_path / "store")
+    with pytest.raises(StorageFailed, match="another one is"), store.session():
+        pass
+    shutil.rmtree(tmp_path / "store")
+    with pytest.raises(StorageFailed, match="not there any more"), store.lock("x", "test"):
+        pass
