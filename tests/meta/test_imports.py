@@ -62,8 +62,8 @@ ROOMS = {
     "fs": "appending durable locks paths",
     "model": "checkpoint clock config ids paths policy report tree",
     "settings": "apart environment layers resolution",
-    "store": "cache_directory catalog creation follower format groups identity index layout media objects oplog packs parts"
-    " rows schema signals space state store tables",
+    "store": "cache_directory catalog creation follower format groups identity index layout media objects oplog packs"
+    " parts rows schema signals space state store tables",
 }
 """What every command imports that opens a store."""
 
