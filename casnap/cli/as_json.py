@@ -104,6 +104,7 @@ def checkpoint_record(checkpoint: Checkpoint) -> Record:
         "skipped": checkpoint.skipped,
         "new_bytes": checkpoint.new_bytes,
         "damaged": checkpoint.damaged,
+        "good": checkpoint.good,
     }
 
 

@@ -18,6 +18,7 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     OfStore,
@@ -88,7 +89,7 @@ def _fault(operation: AnyOperation) -> str | None:
             if not 0 < operation.begin < operation.seq:
                 return "its begin is not a line before it"
             return _result_fault(operation) or _ids_fault([], [operation.late]) or _made_fault(operation)
-        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids):
+        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids) | CheckpointsFoundGood(ids=ids):
             return _ids_fault(ids, [])
         case CheckpointUndeleted(id=id) | CheckpointRenamed(id=id):
             return _ids_fault([id], [])

@@ -70,6 +70,7 @@ def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
         skipped=row.skipped,
         new_bytes=row.new_bytes,
         damaged=found is None,
+        good=row.good,
     )
 
 
@@ -131,13 +132,15 @@ class _Resolver:
         return row
 
     def base(self, revision: Revision) -> CheckpointRow:
-        from casnap.model.revision import At, Head, Latest, Step, Word  # here and below: who lists names none
+        from casnap.model.revision import At, Good, Head, Latest, Step, Word  # here and below: who lists names none
 
         match revision.base:
             case Head():
                 return self._head()
             case Latest():
                 return self._latest()
+            case Good():
+                return self._good()
             case At(instant):
                 return self._at(instant)
             case Step(number):
@@ -154,6 +157,16 @@ class _Resolver:
     def _latest(self) -> CheckpointRow:
         rows = [row for row in self._rows() if not row.deleted and not row.safety]
         return max(rows, key=lambda row: row.step) if rows else self._none_yet()
+
+    def _good(self) -> CheckpointRow:
+        rows = [row for row in self._rows() if row.good and not row.deleted and not row.safety]
+        if rows:
+            return max(rows, key=lambda row: row.step)
+        raise NotFound(
+            f"no good checkpoint in {self._place(self.workspace)}: none is marked so",
+            code="no-such-checkpoint",
+            hint="have one marked by a command that ends well: casnap run -- COMMAND",
+        )
 
     def _at(self, instant: int) -> CheckpointRow:
         rows = [row for row in self._rows() if not row.deleted and not row.safety]
@@ -291,13 +304,15 @@ def _is_freed(row: CheckpointRow) -> bool:
 
 
 def _spell(revision: Revision) -> str:
-    from casnap.model.revision import At, Head, Latest, Step, Word
+    from casnap.model.revision import At, Good, Head, Latest, Step, Word
 
     match revision.base:
         case Head():
             return "head"
         case Latest():
             return "latest"
+        case Good():
+            return "the newest good one"
         case Step(number):
             return f"step {number}"
         case Word(text):

@@ -15,6 +15,7 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     OfStore,
@@ -69,7 +70,7 @@ def _checkpoints(operation: AnyOperation) -> Iterator[str]:
     match operation:
         case CheckpointMade(id=id) | CheckpointUndeleted(id=id) | CheckpointRenamed(id=id) | Verified(id=id):
             yield id
-        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids):
+        case CheckpointsDeleted(ids=ids) | CheckpointsPinned(ids=ids) | CheckpointsFoundGood(ids=ids):
             yield from ids
         case RollbackBegun(safety=safety, target=target):
             yield from (target, safety)
@@ -104,6 +105,9 @@ def _words(operation: AnyOperation) -> Iterator[str]:
                 yield f"({operation.rule})"
         case CheckpointsPinned():
             yield "pinned" if operation.pinned else "unpinned"
+            yield from _some([id[:SHORT_ID] for id in operation.ids], "checkpoints")
+        case CheckpointsFoundGood():
+            yield "found good" if operation.good else "not good any more"
             yield from _some([id[:SHORT_ID] for id in operation.ids], "checkpoints")
         case CheckpointUndeleted() | CheckpointRenamed():
             yield f"{operation.id[:SHORT_ID]} name={operation.name or '(none)'}"

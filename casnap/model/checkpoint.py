@@ -76,6 +76,7 @@ class Checkpoint(Struct, frozen=True):
     a safety checkpoint; ``parent`` is the present parent: the nearest ancestor that is not deleted.
     ``skipped`` counts entries that a rule or an error left out; ``new_bytes`` is what the store grew by.
     ``damaged`` says that its object cannot be read: what only that knows is empty, and the time is its line's.
+    ``good`` says that a command which ended well left it, or found it so.
     """
 
     id: str
@@ -97,6 +98,7 @@ class Checkpoint(Struct, frozen=True):
     skipped: int
     new_bytes: int
     damaged: bool = False
+    good: bool = False
 
     @property
     def created(self) -> str:

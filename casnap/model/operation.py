@@ -146,6 +146,14 @@ class CheckpointsPinned(Operation, frozen=True, kw_only=True, tag="pin"):
     pinned: bool = True
 
 
+class CheckpointsFoundGood(Operation, frozen=True, kw_only=True, tag="good"):
+    """What these hold was found good, or (``good`` false) is not held to be any more."""
+
+    workspace: str
+    ids: tuple[str, ...]
+    good: bool = True
+
+
 class CheckpointRenamed(Operation, frozen=True, kw_only=True, tag="rename"):
     """It has another name, or (empty) none."""
 
@@ -223,6 +231,7 @@ AnyOperation = Union[
     CheckpointsDeleted,
     CheckpointUndeleted,
     CheckpointsPinned,
+    CheckpointsFoundGood,
     CheckpointRenamed,
     WorkspaceConfigured,
     Verified,

@@ -32,6 +32,10 @@ class Latest(Struct, frozen=True):
     """``latest``: the checkpoint with the highest step."""
 
 
+class Good(Struct, frozen=True):
+    """``@good``: the checkpoint with the highest step among those that are marked good."""
+
+
 class Word(Struct, frozen=True):
     """A name, an id, a step or the beginning of an id, in this order."""
 
@@ -53,7 +57,7 @@ class At(Struct, frozen=True):
 class Revision(Struct, frozen=True):
     """A base, and how many parent links to follow from it."""
 
-    base: Head | Latest | Word | Step | At
+    base: Head | Latest | Good | Word | Step | At
     ancestors: int = 0
 
 
@@ -82,11 +86,13 @@ def _split_ancestors(text: str) -> tuple[str, int]:
     return base, sum(int(count or 1) for count in counts[named:])
 
 
-def _parse_base(text: str) -> Head | Latest | Word | At:
+def _parse_base(text: str) -> Head | Latest | Good | Word | At:
     if text in ("@", "HEAD"):
         return Head()
     if text == "latest":
         return Latest()
+    if text == "@good":
+        return Good()
     if match := re.fullmatch(_INSTANT, text):
         return At(parse_instant(match["time"]))
     return Word(text)

@@ -16,6 +16,7 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     OfStore,
@@ -141,6 +142,13 @@ def _pin(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointsP
     return workspace
 
 
+def _find_good(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointsFoundGood) -> WorkspaceRow | None:
+    for id in map(bytes.fromhex, operation.ids):
+        if row := tables.checkpoints.get(id):
+            tables.checkpoints.put(replace(row, good=operation.good))
+    return workspace
+
+
 def _rename(tables: Tables, workspace: WorkspaceRow | None, operation: CheckpointRenamed) -> WorkspaceRow | None:
     if row := tables.checkpoints.get(bytes.fromhex(operation.id)):
         tables.checkpoints.put(replace(row, name=operation.name, automatic=False))
@@ -233,6 +241,7 @@ _CHANGES: dict[type, Callable[[Tables, WorkspaceRow | None, Any], WorkspaceRow |
     CheckpointsDeleted: _delete,
     CheckpointUndeleted: _undelete,
     CheckpointsPinned: _pin,
+    CheckpointsFoundGood: _find_good,
     CheckpointRenamed: _rename,
     WorkspaceConfigured: _configure,
     PathsExpunged: _expunge,

@@ -13,6 +13,7 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     RollbackBegun,
@@ -161,6 +162,8 @@ def _checkpoint(row: CheckpointRow, have: CheckpointRow, now: int) -> Iterator[A
         yield CheckpointRenamed(**common, id=id, name=row.name)
     if row.pinned != have.pinned:
         yield CheckpointsPinned(**common, ids=(id,), pinned=row.pinned)
+    if row.good != have.good:
+        yield CheckpointsFoundGood(**common, ids=(id,), good=row.good)
     if row.deleted and not have.deleted:
         yield CheckpointsDeleted(**{**common, "time": row.deleted_at}, ids=(id,))
     if row.freed and not have.freed:

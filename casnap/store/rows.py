@@ -58,7 +58,7 @@ class CheckpointRow(Struct, frozen=True):
 
     ``counts`` are paths added, changed and removed since ``parent``; ``deleted_at`` is nanoseconds since the
     epoch, 0 while it is not deleted; ``freed``: its bytes may be gone, and it cannot come back; ``time`` is that of
-    its line.
+    its line; ``good``: what it holds was found good.
     """
 
     id: bytes
@@ -77,6 +77,7 @@ class CheckpointRow(Struct, frozen=True):
     deleted_at: int
     time: int
     freed: bool = False
+    good: bool = False
 
 
 class PackRow(Struct, frozen=True):

@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 APPLICATION_ID = 0x63736E70
 """``csnp``: tells a catalog from any other SQLite file."""
 
-VERSION = 4
+VERSION = 5
 
 DDL = """
 CREATE TABLE position (
@@ -34,7 +34,7 @@ CREATE TABLE checkpoints (
     name TEXT NOT NULL, automatic INTEGER NOT NULL, safety INTEGER NOT NULL, parent BLOB NOT NULL,
     added INTEGER NOT NULL, changed INTEGER NOT NULL, removed INTEGER NOT NULL, skipped INTEGER NOT NULL,
     new_bytes INTEGER NOT NULL, pinned INTEGER NOT NULL, deleted INTEGER NOT NULL, deleted_at INTEGER NOT NULL,
-    time INTEGER NOT NULL, freed INTEGER NOT NULL
+    time INTEGER NOT NULL, freed INTEGER NOT NULL, good INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX checkpoints_by_name ON checkpoints (workspace, name);
 CREATE INDEX checkpoints_by_step ON checkpoints (workspace, step);
@@ -118,12 +118,13 @@ def _checkpoint_values(row: CheckpointRow) -> tuple[Any, ...]:
         row.deleted_at,
         row.time,
         row.freed,
+        row.good,
     )
 
 
 def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
     id, workspace, seq, step, name, automatic, safety, parent = values[:8]
-    skipped, new_bytes, pinned, deleted, deleted_at, time, freed = values[11:]
+    skipped, new_bytes, pinned, deleted, deleted_at, time, freed, good = values[11:]
     return CheckpointRow(
         id=id,
         workspace=workspace,
@@ -141,6 +142,7 @@ def _checkpoint_row(values: tuple[Any, ...]) -> CheckpointRow:
         deleted_at=deleted_at,
         time=time,
         freed=bool(freed),
+        good=bool(good),
     )
 
 
@@ -165,7 +167,7 @@ CHECKPOINTS: Schema[bytes, CheckpointRow] = Schema(
     "checkpoints",
     "id",
     "id, workspace, seq, step, name, automatic, safety, parent, added, changed, removed, skipped, new_bytes, "
-    "pinned, deleted, deleted_at, time, freed",
+    "pinned, deleted, deleted_at, time, freed, good",
     lambda row: row.id,
     _checkpoint_values,
     _checkpoint_row,

@@ -10,6 +10,7 @@ from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointUndeleted,
     PackCut,
     PackRange,
@@ -70,6 +71,7 @@ def _operations() -> tuple[AnyOperation, ...]:
         PathsExpunged(
             seq=13, time=13, prev=HEX, workspace=WORKSPACE, pattern="*.key", replaced=((HEX, OTHER_ID.hex()),)
         ),
+        CheckpointsFoundGood(seq=14, time=14, prev=HEX, workspace=WORKSPACE, ids=(HEX,), good=False),
     )
 
 

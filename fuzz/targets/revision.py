@@ -7,7 +7,7 @@ import re
 import unicodedata
 
 from casnap.errors import Usage
-from casnap.model.revision import At, Head, Latest, Revision, Step, Word, parse_revision
+from casnap.model.revision import At, Good, Head, Latest, Revision, Step, Word, parse_revision
 from casnap.model.tree import NANOSECONDS
 from fuzz.law import Target
 
@@ -42,6 +42,8 @@ def _spelling(revision: Revision) -> str:
             return "@|HEAD"
         case Latest():
             return "latest"
+        case Good():
+            return "@good"
         case At():
             return r"@\{[0-9TtZz :.+-]+\}"
         case Word(text=text):
@@ -62,6 +64,8 @@ def _base(revision: Revision) -> str:
             return "@"
         case Latest():
             return "latest"
+        case Good():
+            return "@good"
         case At(instant=instant):
             return f"@{{{_write_instant(instant)}}}"
         case Word(text=text):
@@ -92,6 +96,7 @@ TARGET = Target(
             "@",
             "HEAD~2",
             "latest",
+            "@good~1",
             "@{2026-11-30 10:11}",
             "@{2026-11-30}~",
             "@{2026-11-30T10:11:12.5+02:00}",
@@ -99,6 +104,9 @@ TARGET = Target(
             "3f9a",
         )
     ),
-    tokens=(b"@{", b"}", b"~", b"HEAD", b"latest", b"9999-12-31", b"0001-01-01", b"+23:59", b"\n", b" ", b"000000000"),
+    tokens=(
+        *(b"@{", b"}", b"~", b"HEAD", b"latest", b"@good", b"9999-12-31", b"0001-01-01", b"+23:59"),
+        *(b"\n", b" ", b"000000000"),
+    ),
     longest=256,
 )

@@ -37,6 +37,7 @@ CHECKPOINT_KEYS = {
     "skipped",
     "new_bytes",
     "damaged",
+    "good",
 }
 COMMON = {"schema", "casnap", "store", "workspace"}
 ROLLBACK_KEYS = {

@@ -17,6 +17,7 @@ from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointUndeleted,
     PackCut,
     PackRange,
@@ -100,6 +101,7 @@ OPERATIONS: st.SearchStrategy[AnyOperation] = st.one_of(
     ),
     st.builds(RollbackEnded, **HERE, **MADE, begin=st.just(1), result=RESULTS, late=MAYBE),
     st.builds(CheckpointsDeleted, **HERE, ids=st.lists(HASHES, min_size=1, max_size=3).map(tuple)),
+    st.builds(CheckpointsFoundGood, **HERE, ids=st.lists(HASHES, max_size=3).map(tuple), good=st.booleans()),
     st.builds(CheckpointUndeleted, **HERE, id=HASHES, name=st.just("") | WORDS),
     st.builds(Verified, **HERE, id=HASHES, result=st.sampled_from(["equal", "differs"])),
     st.builds(

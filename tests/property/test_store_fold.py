@@ -20,6 +20,7 @@ from casnap.model.operation import (
     CheckpointMade,
     CheckpointRenamed,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     PackCut,
@@ -93,6 +94,9 @@ class Rows:
         if isinstance(op, CheckpointsPinned):
             for id in op.ids:
                 self.checkpoints.get(id, {}).update(pinned=op.pinned)
+        if isinstance(op, CheckpointsFoundGood):
+            for id in op.ids:
+                self.checkpoints.get(id, {}).update(good=op.good)
         if isinstance(op, CheckpointRenamed):
             self.checkpoints.get(op.id, {}).update(name=op.name, automatic=False)
         if isinstance(op, WorkspaceConfigured) and ws:
@@ -161,7 +165,7 @@ class Rows:
         self.checkpoints[id] = facts | {
             "id": id, "workspace": op.workspace, "seq": op.seq, "counts": op.counts, "skipped": op.skipped,
             "new_bytes": op.new_bytes, "pinned": False, "deleted": False, "deleted_at": 0,
-            "time": op.time, "freed": False,
+            "time": op.time, "freed": False, "good": False,
         }  # fmt: skip
 
     def survivor(self, id: str) -> str:
@@ -310,6 +314,10 @@ _KINDS = (
     st.builds(
         dict, op=st.just(CheckpointsPinned), workspace=workspaces, ids=st.lists(ids, max_size=3).map(tuple),
         pinned=st.booleans(),
+    ),
+    st.builds(
+        dict, op=st.just(CheckpointsFoundGood), workspace=workspaces, ids=st.lists(ids, max_size=3).map(tuple),
+        good=st.booleans(),
     ),
     st.builds(dict, op=st.just(CheckpointRenamed), workspace=workspaces, id=ids, name=st.sampled_from(NAMES)),
     st.builds(

@@ -16,6 +16,7 @@ from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointUndeleted,
     PackCut,
     PackRange,
@@ -50,9 +51,10 @@ GOOD: list[AnyOperation] = [
     StoreChecked(**CHAIN, result="clean"),
     StoreRepaired(**CHAIN, healed=3, lost=1, before=A, packs=(RANGE,)),
     PathsExpunged(**HERE, pattern="*.key", replaced=((A, B), ("c" * 64, "d" * 64)), packs=(RANGE,)),
+    CheckpointsFoundGood(**HERE, ids=(A, B), good=False),
 ]
 CREATED, REGISTERED, FORGOTTEN, MADE, BEGUN, ENDED, DELETED, UNDELETED, VERIFIED = GOOD[:9]
-FREED, CHECKED, REPAIRED, EXPUNGED = GOOD[9:]
+FREED, CHECKED, REPAIRED, EXPUNGED, FOUND_GOOD = GOOD[9:]
 
 
 def sealed(body: str) -> bytes:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from casnap.errors import Usage
 from casnap.model.revision import (
     At,
+    Good,
     Head,
     Latest,
     Revision,
@@ -109,7 +110,9 @@ def test_whatever_can_be_created_can_be_named(name: str) -> None:
         ("v1.0", Revision(Word("v1.0"))),
         ("%", Revision(Word("%"))),
         ("*", Revision(Word("*"))),
-        ("@good", Revision(Word("@good"))),
+        ("@good", Revision(Good())),
+        ("@good~2", Revision(Good(), 2)),
+        ("@goods", Revision(Word("@goods"))),
         ("cafe\u0301", Revision(Word("café"))),
         ("@{2026-11-30T10:11:12Z}", Revision(At(1_796_033_472_000_000_000))),
         ("@{2026-11-30T10:11:12Z}~1", Revision(At(1_796_033_472_000_000_000), 1)),

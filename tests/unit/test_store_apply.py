@@ -13,6 +13,7 @@ from casnap.model.operation import (
     AnyOperation,
     CheckpointMade,
     CheckpointsDeleted,
+    CheckpointsFoundGood,
     CheckpointsPinned,
     CheckpointUndeleted,
     OfStore,
@@ -354,6 +355,19 @@ def test_what_took_another_s_place_has_all_that_it_had_and_the_other_is_freed(lo
     assert (old.deleted, old.deleted_at, old.freed, old.name) == (True, TIME + 7, True, "")
     assert (log.checkpoint(A2).parent, log.checkpoint(C2).parent.hex()) == (b"", B2)
     assert (log.head, log.workspace.last_step, log.workspace.last_operation) == (C2, 3, 7)
+
+
+def test_what_was_found_good_is_so_until_a_line_takes_it_back_whatever_else_befalls_it(log: Log) -> None:
+    log.do(CheckpointsFoundGood, ids=(B, D))  # there is no D, and no line is refused
+    assert [log.checkpoint(id).good for id in (A, B, C)] == [False, True, False]
+    log.do(CheckpointsDeleted, ids=(B,))
+    assert log.checkpoint(B).good
+    log.do(CheckpointUndeleted, id=B)
+    log.do(PathsExpunged, pattern="*.key", replaced=((B, B2), (C, C2)))
+    assert [log.checkpoint(id).good for id in (B2, C2)] == [True, False]
+    log.do(CheckpointsFoundGood, ids=(B2,), good=False)
+    assert not log.checkpoint(B2).good
+    assert log.workspace.last_operation == 10
 
 
 def test_what_was_deleted_stays_deleted_and_can_come_back_without_what_was_expunged(log: Log) -> None:

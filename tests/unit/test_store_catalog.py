@@ -245,16 +245,23 @@ def test_a_catalog_of_a_newer_version_is_left_to_it(path: Path) -> None:
 VERSION_2 = """
 ALTER TABLE position DROP COLUMN collected; ALTER TABLE position DROP COLUMN collected_at;
 ALTER TABLE position DROP COLUMN checked_at; ALTER TABLE position DROP COLUMN checked_clean;
-DROP INDEX checkpoints_to_free; ALTER TABLE checkpoints DROP COLUMN freed; PRAGMA user_version = 2;
+DROP INDEX checkpoints_to_free; ALTER TABLE checkpoints DROP COLUMN freed;
+ALTER TABLE checkpoints DROP COLUMN good; PRAGMA user_version = 2;
 """
 """What makes a catalog one of version 2, which knew no upkeep."""
 
+VERSION_4 = "ALTER TABLE checkpoints DROP COLUMN good; PRAGMA user_version = 4;"
+"""What makes a catalog one of version 4, which knew nothing of what is good."""
 
-def test_a_catalog_of_version_2_is_not_believed_and_the_next_commit_makes_one_of_today(path: Path) -> None:
+
+@pytest.mark.parametrize("older", [VERSION_2, VERSION_4], ids=["version 2", "version 4"])
+def test_a_catalog_of_an_older_version_is_not_believed_and_the_next_commit_makes_one_of_today(
+    path: Path, older: str
+) -> None:
     _keep_up(path)
     expected = _answers(open_store(path))
     with sqlite3.connect(path / "catalog-1.db") as connection:
-        connection.executescript(VERSION_2)
+        connection.executescript(older)
     connection.close()
     reader = open_store(path)
     assert (reader._follower.tables.base.seq, reader.notes) == (0, ())
