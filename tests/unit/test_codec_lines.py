@@ -182,6 +182,7 @@ FAULTS: dict[str, tuple[AnyOperation, dict[str, Any]]] = {
     "path with NUL": (REGISTERED, {"path": "/a\\x00"}),
     "id too short": (MADE, {"id": "ab"}),
     "no id": (MADE, {"id": ""}),
+    "id of a good one too short": (FOUND_GOOD, {"ids": (A, "ab")}),
     "parent too short": (MADE, {"parent": "ab"}),
     "step 0": (MADE, {"step": 0}),
     "negative count": (MADE, {"counts": (0, -1, 0)}),
