@@ -23,6 +23,7 @@ VERBS = {
     "diff": "What differs between checkpoints, or since one.",
     "rollback": "Put the workspace back to a checkpoint.",
     "undo": "Take the last rollback back.",
+    "run": "Run a command between two checkpoints.",
     "verify": "Compare the workspace with a checkpoint.",
     "check": "Look through the whole store, and mend it.",
     "restore-to": "Write a checkpoint into another directory.",
@@ -135,6 +136,8 @@ def _usage_hint(error: click.UsageError) -> str:
     takes_paths = error.ctx is not None and error.ctx.info_name in ("rollback", "restore", "rewind", "diff")
     if takes_paths and "extra argument" in error.message:
         return f"paths follow --; see {_help_command(error)}"
+    if error.ctx is not None and error.ctx.info_name == "run" and isinstance(error, click.NoSuchOption):
+        return f"the command and its options follow --; see {_help_command(error)}"
     return f"see {_help_command(error)}"
 
 

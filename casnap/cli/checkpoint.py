@@ -87,7 +87,7 @@ def _make_several(session: Session, places: list[Protected], make: Callable[...,
         session.document("checkpoint", None, workspaces=records, failed=failures)
     for workspace, report in done:
         if session.as_json:
-            _talk_about(session, report)
+            talk_about(session, report)
         else:
             _show(session, workspace, report)
     show_failures(session, failed)
@@ -135,10 +135,11 @@ def _show(session: Session, workspace: WorkspaceInfo, report: CheckpointReport) 
         output.data(checkpoint_line(checkpoint, report.seconds))
     else:
         output.data(f"unchanged {tag(checkpoint)}")
-    _talk_about(session, report)
+    talk_about(session, report)
 
 
-def _talk_about(session: Session, report: CheckpointReport) -> None:
+def talk_about(session: Session, report: CheckpointReport) -> None:
+    """What there is to know beside the checkpoint."""
     output = session.output
     if report.first_look is not None:
         _show_first_look(session, report.first_look)

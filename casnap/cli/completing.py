@@ -129,7 +129,8 @@ def candidates(program: click.Command, words: list[str], typed: str) -> list[Ite
 
 def _paths(line: _Line, typed: str) -> Iterator[Item]:
     """Behind ``--`` the shell's own names, unless ``-w`` has them begin where the shell is not."""
-    if isinstance(line.command, Verb) and line.command.takes_paths and not line.session.options.workspaces:
+    verb = line.command
+    if isinstance(verb, Verb) and (verb.takes_command or (verb.takes_paths and not line.session.options.workspaces)):
         yield CompletionItem(typed, "file")
 
 
@@ -216,7 +217,9 @@ def _revisions(line: _Line, typed: str) -> Iterator[Item]:
     wants_deleted = line.command.name == "undelete"
     taken = {row.name for row in rows if wants_deleted and not row.deleted}
     if rows and not wants_deleted:
-        yield from (CompletionItem(word) for word in ("@", "latest") if word.startswith(typed))
+        good = any(row.good and not row.deleted and not row.safety for row in rows)
+        known = ("@", "latest", *(("@good",) if good else ()))
+        yield from (CompletionItem(word) for word in known if word.startswith(typed))
     for row in rows:
         words = _words(row, typed, taken) if row.deleted == wants_deleted else ()
         for word in words:

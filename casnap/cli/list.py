@@ -22,7 +22,7 @@ _MESSAGE_WIDTH = 60
 def carry_out(session: Session, everywhere: bool, limit: int | None, safety: bool, reverse: bool) -> int:
     """The checkpoints of the workspace, newest first; outside any workspace, of all of them.
 
-    Head is marked with *. Other name: ls.
+    Head is marked with *, what was found good with +. Other name: ls.
     """
     context = session.context()
     view: WorkspaceInfo | tuple[WorkspaceInfo, ...]
@@ -82,7 +82,7 @@ def _row(checkpoint: Checkpoint) -> tuple[str, ...]:
     if len(message) > _MESSAGE_WIDTH:
         message = message[: _MESSAGE_WIDTH - 1] + "…"
     return (
-        "*" if checkpoint.head else "",
+        ("*" if checkpoint.head else "") + ("+" if checkpoint.good else ""),
         "-" if checkpoint.step is None else str(checkpoint.step),
         "(safety)" if checkpoint.safety else checkpoint.name or "",
         checkpoint.id[:SHORT_ID],

@@ -17,14 +17,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Verb(click.Command):
-    """A command that accepts the options of all verbs, and knows whether paths may follow ``--``."""
+    """A command that accepts the options of all verbs, and knows whether paths may follow ``--``, or a command."""
 
     takes_paths = False
+    takes_command = False
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run it, unless what follows ``--`` makes no sense to it."""
         session = ctx.ensure_object(Session)
-        if session.raw_paths is not None:
+        if session.raw_paths is not None and not self.takes_command:
             if not self.takes_paths:
                 raise Usage(
                     f"bad arguments: {ctx.command_path} takes no paths after --",
@@ -37,12 +38,12 @@ class Verb(click.Command):
         return super().invoke(ctx)
 
 
-def verb(name: str, *, takes_paths: bool = False) -> Callable[[Callable[..., int]], Verb]:
+def verb(name: str, *, takes_paths: bool = False, takes_command: bool = False) -> Callable[[Callable[..., int]], Verb]:
     """Declare a verb: a function of the session and its own options that returns the exit status."""
 
     def declare(function: Callable[..., int]) -> Verb:
         command = click.command(name, cls=Verb)(click.pass_obj(function))
-        command.takes_paths = takes_paths
+        command.takes_paths, command.takes_command = takes_paths, takes_command
         command.params.extend(global_options())
         return command
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from casnap.cli.output import printable
 from casnap.cli.session import Session
 from casnap.cli.text import counts_text, path_text, plan_line, problem_line, quantity, tag
@@ -76,10 +78,16 @@ def _show_lines(session: Session, report: RollbackReport) -> None:
 
 def show_git(session: Session, report: RollbackReport) -> None:
     """Say first what becomes of git directories: commits are what people mind most."""
+    for line in git_lines(report):
+        session.output.data(line)
+
+
+def git_lines(report: RollbackReport) -> Iterator[str]:
+    """What becomes of git directories, a line for each."""
     for move in report.git:
         moves = f"{quantity(move.commits, 'commit')} and {quantity(move.refs, 'ref')} go back"
         returning = f", {quantity(move.returning, 'commit comes', 'commits come')} back" if move.returning else ""
-        session.output.data(f"git {path_text(move.path)}: {moves}{returning}")
+        yield f"git {path_text(move.path)}: {moves}{returning}"
 
 
 def outcome_line(report: RollbackReport) -> str:

@@ -80,7 +80,7 @@ def _function(request: Request) -> Callable[..., int]:
 
 
 def split_paths(arguments: list[str]) -> tuple[list[str], list[str] | None]:
-    """What stands before the first ``--``, and the paths behind it: click would drop the difference."""
+    """What stands before the first ``--``, and the paths or the command behind it: click would drop the difference."""
     if "--" not in arguments:
         return arguments, None
     at = arguments.index("--")

@@ -79,7 +79,7 @@ def one_of(what: str, *given: tuple[str, str | None]) -> str | None:
 
 
 class Session:
-    """What a verb works with. ``raw_paths`` is what followed ``--``, None when there was none."""
+    """What a verb works with. ``raw_paths`` is what followed ``--`` (a command on ``run``), None when nothing did."""
 
     def __init__(self, raw_paths: list[str] | None = None) -> None:
         self.options = Options()

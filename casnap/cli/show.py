@@ -18,6 +18,8 @@ from casnap.engine.recorded import entries
 from casnap.model.checkpoint import Checkpoint, GitState
 from casnap.model.tree import Omitted
 
+_MARKS = ("head", "good", "safety", "automatic", "pinned", "deleted", "damaged")
+
 
 @verb("show")
 @click.argument("revision", metavar="[REV]", required=False)
@@ -48,9 +50,7 @@ def command(session: Session, revision: str | None, files: bool) -> int:
 
 def _lines(checkpoint: Checkpoint, omitted: list[tuple[bytes, Omitted]]) -> Iterator[str]:
     yield f"checkpoint {checkpoint.id}"
-    marks = [
-        mark for mark in ("head", "safety", "automatic", "pinned", "deleted", "damaged") if getattr(checkpoint, mark)
-    ]
+    marks = [mark for mark in _MARKS if getattr(checkpoint, mark)]
     origin = checkpoint.origin
     who = [f"{field} {value}" for field in origin.__struct_fields__ if (value := getattr(origin, field))]
     fields = {

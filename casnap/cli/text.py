@@ -62,8 +62,9 @@ def tag(checkpoint: Checkpoint) -> str:
 
 def checkpoint_mark(checkpoint: Checkpoint) -> str:
     """A checkpoint in a drawing."""
-    head = " (head)" if checkpoint.head else ""
-    return f"{tag(checkpoint)}{head} {moment(checkpoint.created_ns)} {printable(checkpoint.message)}".rstrip()
+    words = [word for word in ("head", "good") if getattr(checkpoint, word)]
+    marks = f" ({', '.join(words)})" if words else ""
+    return f"{tag(checkpoint)}{marks} {moment(checkpoint.created_ns)} {printable(checkpoint.message)}".rstrip()
 
 
 def checkpoint_line(checkpoint: Checkpoint, seconds: float) -> str:

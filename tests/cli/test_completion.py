@@ -37,6 +37,7 @@ UNKNOWABLE = {
     "SYSTEM",
     "N|Nd",
     "PATTERN...",
+    "-- COMMAND...",
     None,
 }
 """What only the person at the keyboard can know, or what is a choice."""
@@ -92,7 +93,9 @@ def test_revisions_are_words_that_name_checkpoints(history: Path, call: Call, co
     call("checkpoint", cwd=history, check=0)
     call("checkpoint", "before:x", cwd=history, check=0)
     call("delete", "c2", cwd=history, check=0)
-    everything = plain("@", "latest", "before:x", "4", "c3", "c1")
+    assert complete("casnap show ", cwd=history)[:3] == plain("@", "latest", "before:x")
+    call("run", "--", "true", cwd=history, check=0)
+    everything = plain("@", "latest", "@good", "before:x", "4", "c3", "c1")
     for line in ("show ", "info ", "rollback -s ", "delete ", "diff c9 ", "diff --from ", "verify ", "restore-to out "):
         assert complete(f"casnap {line}", cwd=history) == everything, line
     assert complete("casnap delete c1 ", cwd=history) == everything[:-1]
@@ -155,6 +158,8 @@ def test_the_store_and_the_workspace_of_the_line_count(
 def test_behind_two_dashes_there_are_only_paths(protected: Path, complete: Complete) -> None:
     for line in ("rollback -- ", "diff c1 -- src/", "rollback c1 -- a -- -"):
         assert complete(f"casnap {line}", cwd=protected) == [f"file {line.split(' ')[-1]}"], line
+    for line in ("run -- ", "run -w /elsewhere -- make "):
+        assert complete(f"casnap {line}", cwd=protected) == ["file "]
     for line in ("list -- ", "-- ", f"rollback -w {protected} -- "):
         assert complete(f"casnap {line}", cwd=protected) == [], line
 

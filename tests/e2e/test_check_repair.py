@@ -81,6 +81,7 @@ def history(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Hist
     run_here("delete", "-w", found.two, "c0", check=0)
     run_here("delete", "-w", found.two, "c1", check=0)
     run_here("undelete", "-w", found.two, "2", check=0)
+    run_here("run", "-w", found.two, "--", "true", check=0)
     run_here("config", "set", "-w", found.one, "retention.keep", "7", check=0)
     (found.one / "changing").write_bytes(b"changed since")
     run_here("rollback", "-w", found.one, "c1", check=0)

@@ -24,7 +24,7 @@ script or a person has broken something. Nothing is written into the directory b
 
 Without a verb it says in five lines how the workspace stands.
 
-What follows -- is always a path. Data goes to standard output, talk to standard error.
+What follows -- is always a path, of run a command. Data goes to standard output, talk to standard error.
 """
 
 REVISIONS = (
@@ -33,6 +33,7 @@ REVISIONS = (
     ("STEP", "the checkpoint with this number"),
     ("@, HEAD", "head: what the workspace descends from"),
     ("latest", "the one with the highest step"),
+    ("@good", "the highest step that is marked good: casnap run"),
     ("REV~N", "the N-th ancestor of REV"),
     ("@{TIME}", "the newest that was there at this time"),
 )
