@@ -86,6 +86,7 @@ STATUS_KEYS = {
     "left_out",
     "problems",
     "notes",
+    "hooks",
 }
 
 

@@ -89,6 +89,11 @@ def test_the_command_has_the_streams_and_casnap_speaks_on_stderr(workspace: Path
         assert said == (["own"] if options else ["workspace", "before:", "own", "after:", "good:"])
 
 
+def without_those_of_glibc(mask: re.Match[bytes]) -> bytes:
+    """A set of signals but for 32 and 33, which are glibc's own: spawning a process changes them."""
+    return b"%016x" % (int(mask[0], 16) & ~(3 << 31))
+
+
 @pytest.mark.parametrize("ignored", ["", "trap '' HUP INT; "])
 def test_environment_descriptors_and_signals_are_as_casnap_found_them(workspace: Path, ignored: str) -> None:
     reading, writing = os.pipe()
@@ -107,8 +112,7 @@ def test_environment_descriptors_and_signals_are_as_casnap_found_them(workspace:
                 done = subprocess.run(
                     words, cwd=workspace, env=variables, pass_fds=[writing], stdout=subprocess.PIPE, check=True
                 )
-                # glibc has a spawned process ignore the two signals that are its own, 32 and 33.
-                seen.append(done.stdout.replace(b"SigIgn:\t0000000180", b"SigIgn:\t0000000000"))
+                seen.append(re.sub(rb"(?<=Sig[BI][lg][kn]:\t)[0-9a-f]{16}", without_those_of_glibc, done.stdout))
             assert seen[0] == seen[1] != b""
 
 

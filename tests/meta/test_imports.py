@@ -257,3 +257,20 @@ def test_every_module_that_is_named_exists() -> None:
     named = expected([modules for _, rooms in COMMANDS.values() for modules in rooms])
     paths = [CHECKOUT / name.replace(".", "/") for name in named]
     assert [path for path in paths if not path.with_suffix(".py").exists() and not path.is_dir()] == []
+
+
+def test_the_process_that_takes_a_hooks_checkpoint_does_without_what_is_heavy(workspace: Path) -> None:
+    (workspace / "file").write_text(f"told {os.getpid()}\n")
+    program = """
+import sys
+from casnap.agents.event import Event, Moment
+from casnap.agents.notes import Turn
+from casnap.agents.taking import take
+from casnap.settings import load_settings
+take(load_settings(), Event("codex", Moment.PROMPT, "s", "t"), sys.argv[1], Turn())
+print(*sys.modules)
+"""
+    words = [sys.executable, "-P", "-c", program, str(workspace)]
+    done = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
+    assert run("list", "--json", cwd=workspace, check=0).json()["checkpoints"][0]["message"] == "before the turn"
+    assert not {"click", "rich", "sqlite_utils", "json5", "casnap.cli"} & set(done.stdout.split())

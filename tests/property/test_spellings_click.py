@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from casnap.cli import checkpoint, overview, rollback, status
+from casnap.cli import checkpoint, hook, overview, rollback, status
 from casnap.cli import list as list_
 from casnap.cli.app import invoke
 from casnap.cli.grammar import ALIASES, AT_ONCE, EVERYWHERE, Option, grammar_of
@@ -20,7 +20,7 @@ from casnap.cli.session import Options, Session
 from casnap.cli.spellings import read
 from casnap.errors import Usage
 
-MODULES = {"checkpoint": checkpoint, "list": list_, "rollback": rollback, "status": status}
+MODULES = {"checkpoint": checkpoint, "hook": hook, "list": list_, "rollback": rollback, "status": status}
 KEYS = ("store", "workspaces", "json", "format", "quiet", "verbose", "debug", "no_color", "strict", "wait")
 
 Meaning = tuple[str, dict[str, Any], dict[str, Any]]

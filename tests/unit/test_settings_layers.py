@@ -33,6 +33,10 @@ FOUR: Mapping[str, tuple[Value, Value, Value, Value]] = {
     "retention.auto": (True, False, True, False),
     "retention.keep_named": (True, False, True, False),
     "min_free": (1, None, None, 4),
+    "auto_checkpoint": (False, True, False, True),
+    "hook.auto_init": ("always", "never", "always", "never"),
+    "hook.label": (True, False, True, False),
+    "hook.deadline": (1, 2, 3, 4),
     "gc.auto": (False, True, True, False),
     "compression": (4, 5, 5, 7),
 }
