@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 from casnap.engine.context import Context
 from casnap.engine.upkeep import upkeep_status
@@ -22,6 +23,7 @@ def store_health(context: Context) -> Iterator[Diagnosis]:
         yield good("store", f"{store.path}: {store.space.used()} bytes are used, {free} free")
     else:
         yield bad("store", f"{store.path} cannot be written: {store.obstacle}", "name another one with CASNAP_STORE")
+    yield from _catalog(store.catalog, state.seq)
     most = max((_checkpoints(state, row) for row in state.workspaces()), default=0)
     upkeep = upkeep_status(context, most)
     for warning in upkeep.warnings:
@@ -29,6 +31,28 @@ def store_health(context: Context) -> Iterator[Diagnosis]:
         yield (note if upkeep.clean else bad)("store", said, remedy)
     if upkeep.checked_ns is not None and upkeep.clean:
         yield good("store", f"checked at {format_instant(upkeep.checked_ns)}, and nothing was wrong")
+
+
+def _catalog(path: Path | None, seq: int) -> Iterator[Diagnosis]:
+    """The catalog, which is made anew when it is gone."""
+    from casnap.store.catalog import CatalogLost
+    from casnap.store.catalog_inspection import inspect_catalog  # here, since it takes long to import
+
+    if path is None:
+        yield note("catalog", "there is none, so that each command reads the whole log", "the next checkpoint makes it")
+        return
+    try:
+        facts = inspect_catalog(path)
+    except CatalogLost as error:
+        yield bad("catalog", f"{path} cannot be read: {error}", "set it aside and make it anew: casnap check --repair")
+        return
+    if facts.strange:
+        said = f"{path} has other tables than it should have: {'; '.join(facts.strange)}"
+        yield bad("catalog", said, "set it aside and make it anew: casnap check --repair")
+        return
+    yield good(
+        "catalog", f"{path.name} has {facts.rows['checkpoints']} checkpoints, as of operation {facts.seq} of {seq}"
+    )
 
 
 def workspace_health(context: Context) -> Iterator[Diagnosis]:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import astuple
 
 from casnap.store.rows import START, Mark, Upkeep
-from casnap.store.schema import APPLICATION_ID, DDL, TABLES, VERSION
+from casnap.store.schema import APPLICATION_ID, DDL, VERSION
 
 _DAMAGED = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT})
 _POSITION = "seq, hash, segment, offset, collected, collected_at, checked_at, checked_clean"
@@ -205,21 +205,16 @@ def create(path: Path) -> None:
     Raises:
         CatalogLost: SQLite cannot write it.
     """
-    import sqlite_utils
-
     with _translated(), contextlib.closing(_connect(path, "rw")) as connection:
-        database = sqlite_utils.Database(connection)
-        database.execute("PRAGMA auto_vacuum = INCREMENTAL")  # what gc took away is to be given back
-        database.enable_wal()
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # what gc took away is to be given back
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
         # One script, because a second one would begin by committing the first.
-        database.executescript(
+        connection.executescript(
             f"BEGIN; {DDL}"
             f"INSERT INTO position (one, {_POSITION})"
             f" VALUES (1, {START.seq}, '{START.hash}', {START.segment}, {START.offset}, 0, 0, 0, 1);"
             f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION}; COMMIT;"
         )
-        if set(database.table_names()) != TABLES:
-            raise CatalogLost("SQLite made other tables than it was told", damaged=False)
 
 
 def _is_position(row: tuple[Any, ...]) -> bool:

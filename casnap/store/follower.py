@@ -106,6 +106,11 @@ class Follower:
         return self.tables.tail > LONG_TAIL or self.tables.index.rows > MANY_ROWS
 
     @property
+    def catalog_path(self) -> Path | None:
+        """The catalog in use."""
+        return None if self.tables.catalog is None else self.tables.catalog.path
+
+    @property
     def lacks_catalog(self) -> bool:
         """Whether a catalog is to be made anew: there is none, or what there is is bad."""
         return self.forgotten_line is None and (bool(self._bad) or not self._layout.catalogs())

@@ -49,8 +49,6 @@ CREATE TABLE places (
 ) STRICT, WITHOUT ROWID;
 """
 
-TABLES = frozenset({"position", "workspaces", "checkpoints", "packs", "places"})
-
 _encode = msgspec.msgpack.Encoder().encode
 _decode_undo = msgspec.msgpack.Decoder(UndoTarget | None).decode
 _decode_settings = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...]).decode

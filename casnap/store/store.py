@@ -121,14 +121,17 @@ class Store:
         return self.obstacle is None
 
     @property
+    def catalog(self) -> Path | None:
+        """The catalog in use; None where none can be believed."""
+        return self._follower.catalog_path
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a person should hear about the store's own files, in sentences."""
         return tuple(_notes(self._follower, self._oplog))
 
     def state(self) -> State:
-        """The state as of now: the same object each time. It moves forward here, in :meth:`commit`, when a session
-        opens its first pack, and when :meth:`read` meets damage.
-        """
+        """The state as of now, the same object each time; it moves when a session opens a pack or meets damage, too."""
         self._follower.catch_up()
         return self._state
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import shutil
 import sqlite3
 from pathlib import Path
@@ -56,6 +58,21 @@ def test_a_store_that_cannot_be_opened_is_found(project: Path) -> None:
 def test_a_store_that_cannot_be_written_is_found(directory: str, said: str, project: Path) -> None:
     shutil.rmtree(Path(os.environ["CASNAP_STORE"]) / directory)
     assert said in findings(1)["store", "bad"]["said"]
+
+
+def test_the_catalog_is_inspected(project: Path) -> None:
+    assert re.fullmatch(
+        r"catalog-1\.db has \d checkpoints, as of operation \d of 3", findings(0)["catalog", "good"]["said"]
+    )
+    (catalog,) = Path(os.environ["CASNAP_STORE"]).glob("catalog-*.db")
+    with contextlib.closing(sqlite3.connect(catalog)) as connection:
+        connection.execute("CREATE TABLE mine (a)")
+        connection.execute("DROP INDEX checkpoints_to_free")
+        connection.commit()
+    found = findings(1)["catalog", "bad"]
+    assert "CREATE TABLE mine (a)" in found["said"]
+    assert "checkpoints_to_free" in found["said"]
+    assert "casnap check --repair" in found["remedy"]
 
 
 def test_a_workspace_that_is_gone_and_one_without_a_checkpoint_are_found(project: Path, home: Path) -> None:
