@@ -156,6 +156,7 @@ def test_an_empty_file_is_an_empty_object() -> None:
         (b'{"a": 1}}', "it is no JSON"),
         (b'{"a" 1}', "it is no JSON"),
         (b"\xff{}", "it is not UTF-8"),
+        (b'{"a": ' + b"[" * 5000 + b"]" * 5000 + b"}", "it is nested too deep"),
         (b"[]", "it is no object"),
         (b'"text"', "it is no object"),
         (b'{"hooks": []}', '"hooks" is no object'),

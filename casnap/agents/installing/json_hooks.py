@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -24,13 +25,14 @@ def with_hooks(data: bytes, wanted: Groups, where: str) -> bytes:
     Raises:
         Usage: it is no JSON, or not of this form; the message says what is wrong.
     """
-    document = _Document(data, where)
-    if document.ours() == [(event, dict(group)) for event, group in wanted.items()]:
-        return data
-    document.remove_ours()
-    for event, group in wanted.items():
-        document.add(event, group)
-    return _checked(data, document.text(), where)
+    with _understood(where):
+        document = _Document(data, where)
+        if document.ours() == [(event, dict(group)) for event, group in wanted.items()]:
+            return data
+        document.remove_ours()
+        for event, group in wanted.items():
+            document.add(event, group)
+        return _checked(data, document.text(), where)
 
 
 def without_hooks(data: bytes, where: str) -> bytes:
@@ -39,8 +41,9 @@ def without_hooks(data: bytes, where: str) -> bytes:
     Raises:
         Usage: as for :func:`with_hooks`.
     """
-    document = _Document(data, where)
-    return _checked(data, document.text(), where) if document.remove_ours() else data
+    with _understood(where):
+        document = _Document(data, where)
+        return _checked(data, document.text(), where) if document.remove_ours() else data
 
 
 def our_hooks(data: bytes, where: str) -> list[tuple[str, dict[str, Any]]]:
@@ -49,7 +52,25 @@ def our_hooks(data: bytes, where: str) -> list[tuple[str, dict[str, Any]]]:
     Raises:
         Usage: as for :func:`with_hooks`.
     """
-    return _Document(data, where).ours()
+    with _understood(where):
+        return _Document(data, where).ours()
+
+
+@contextlib.contextmanager
+def _understood(where: str) -> Iterator[None]:
+    """What is nested deeper than the library can follow is no configuration."""
+    try:
+        yield
+    except RecursionError:
+        raise _bad(where, "it is nested too deep") from None
+
+
+def _bad(where: str, cause: str) -> Usage:
+    return Usage(
+        f"cannot change {where}: {cause}",
+        code="bad-config",
+        hint="repair the file with an editor; it was left alone",
+    )
 
 
 def _checked(before: bytes, after: bytes, where: str) -> bytes:
@@ -77,24 +98,17 @@ class _Document:
             self._bom = text[:1] == _BOM
             text = text.removeprefix(_BOM)
             self._model: Any = loads(text if text.strip() else "{}\n", loader=ModelLoader())
-        except (JSON5DecodeError, UnicodeDecodeError, RecursionError) as error:
+        except (JSON5DecodeError, UnicodeDecodeError) as error:
             cause = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition("\n")[0]
-            raise self._bad(f"it is no JSON: {cause}") from None
+            raise _bad(self._where, f"it is no JSON: {cause}") from None
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._root = self._require(self._model.value, "JSONObject", "it is no object")
         self._unit = self._indentation()
         self._hooks = self._checked()
 
-    def _bad(self, cause: str) -> Usage:
-        return Usage(
-            f"cannot change {self._where}: {cause}",
-            code="bad-config",
-            hint="repair the file with an editor; it was left alone",
-        )
-
     def _require(self, node: Any, kind: str, fault: str) -> Any:
         if type(node).__name__ != kind:
-            raise self._bad(fault)
+            raise _bad(self._where, fault)
         return node
 
     def _checked(self) -> Any:
