@@ -226,14 +226,22 @@ def _places(payload: Payload, dialect: Dialect, environ: Mapping[str, str]) -> t
     chosen = next((tuple(place) for place in _candidates(payload, dialect, told) if place), ())
     found = list(dict.fromkeys(chosen))
     for name in dialect.also:
-        found += [place for place in payload.texts(name) if os.path.isabs(place) and not _is_within(place, found)]
+        found += [place for place in payload.texts(name) if _is_place(place) and not _is_within(place, found)]
     return tuple(found)
 
 
 def _candidates(payload: Payload, dialect: Dialect, told: list[str]) -> list[list[str]]:
     named = [[place] for place in told]
     listed = [list(payload.texts(name)) for name in dialect.places]
-    return [[place for place in places if os.path.isabs(place)] for places in (*named, *listed)]
+    return [[place for place in places if _is_place(place)] for places in (*named, *listed)]
+
+
+def _is_place(text: str) -> bool:
+    """Whether a text can be the absolute path of anything."""
+    try:
+        return os.path.isabs(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:  # half of a character
+        return False
 
 
 def _is_within(place: str, others: list[str]) -> bool:

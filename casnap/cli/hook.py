@@ -11,10 +11,10 @@ from casnap.agents.event import Event, Moment
 from casnap.agents.hook import Hook, Missed
 from casnap.agents.notes import notebook
 from casnap.agents.payload import BadPayload, parse
+from casnap.cli.errors import as_casnap_error
 from casnap.cli.output import printable
 from casnap.cli.running import BLOCKS
 from casnap.cli.session import Session
-from casnap.errors import CasnapError
 from casnap.settings import SystemClock, load_settings
 
 LONGEST = 64 << 20
@@ -34,15 +34,15 @@ def carry_out(session: Session, agent: str | None, require: bool) -> int:
     _occupy_standard_streams()
     clock = SystemClock()
     arrived = clock.monotonic()
-    event, missed = Event(agent=agent or "", moment=Moment.BEFORE_TOOL), None
+    event = Event(agent=agent or "", moment=Moment.BEFORE_TOOL)
+    hook, missed = None, None
     try:
         hook = _hook(session, arrived, clock)
         event = understand(parse(_read(hook.deadline)), agent or "", hook.settings.environ)
         missed = hook.see_to(event.at(session.options.workspaces) if session.options.workspaces else event)
-    except BadPayload as error:
-        missed = hook.fail(event.agent, error)
-    except CasnapError as error:
-        missed = Missed(error.message, error.hint or "")
+    except Exception as error:  # whatever it is: the agent goes on, and a person must be able to read of it
+        known = as_casnap_error(error)
+        missed = Missed(known.message, known.hint or "") if hook is None else hook.fail(event.agent, known)
     if missed is None:
         return 0
     session.output.warn(f"casnap: {printable(missed.message)}")

@@ -229,6 +229,33 @@ def test_what_makes_no_sense_is_no_failure_and_shows_in_status(said: bytes, proj
         assert failure["message"] in run("status", cwd=project, check=0).stderr
 
 
+@pytest.mark.parametrize(
+    "place", ["relative", "/a\0b", "/\ud800", "/" + "a" * 100_000, "", "/proc/self/mem", "/dev/null", "/etc/passwd/x"]
+)
+def test_a_directory_that_cannot_be_one_is_no_failure_and_shows_in_status(place: str, project: Path) -> None:
+    result = run("hook", said=json.dumps(prompt(place)).encode(), cwd=project, check=0)
+    assert result.stdout == ""
+    assert result.stderr.startswith("casnap: ")
+    assert "took no checkpoint" in run("status", cwd=project, check=0).stderr
+
+
+def test_what_nobody_expected_is_no_failure_and_shows_in_status(project: Path) -> None:
+    program = """
+import sys
+from casnap.agents import hook
+def broken(*arguments):
+    raise ZeroDivisionError("of all things")
+hook.Hook.see_to = broken
+from casnap.cli import main
+main()
+"""
+    words = [sys.executable, "-P", "-c", program, "hook"]
+    said = json.dumps(prompt(project)).encode()
+    done = subprocess.run(words, input=said, env=environment(), cwd=project, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert "ZeroDivisionError: of all things" in run("status", cwd=project, check=0).stderr
+
+
 @pytest.mark.parametrize("streams", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_streams_that_are_closed_stop_nothing(streams: str, project: Path) -> None:
     said = json.dumps(prompt(project))
