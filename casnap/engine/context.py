@@ -26,13 +26,16 @@ RESTARTS = 3
 
 Outcome = TypeVar("Outcome")
 
+Looks = tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+"""How the file of a stat cache and the patch beside it looked; None where there was none."""
+
 
 class Context(Struct, frozen=True):
     """``boot`` identifies the running kernel's boot; ``origin`` says who asks.
 
     ``policy`` is that of the store; a workspace's own is :meth:`policy_in`. ``policies`` makes it of what the
     workspace has in the store; without it, all have the same. ``caches`` remembers the stat caches of workspaces for
-    whoever looks more than once: how the file looked, and what it held.
+    whoever looks more than once: how their files looked, and what they held.
     """
 
     store: Store
@@ -42,7 +45,7 @@ class Context(Struct, frozen=True):
     boot: str
     progress: Progress = field(default_factory=Silent)
     policies: Callable[[tuple[tuple[str, str], ...]], Policy] | None = None
-    caches: dict[str, tuple[tuple[int, ...], StatCache | None]] = field(default_factory=dict)
+    caches: dict[str, tuple[Looks, StatCache | None]] = field(default_factory=dict)
 
     def policy_in(self, row: WorkspaceRow) -> Policy:
         """The policy in a workspace.

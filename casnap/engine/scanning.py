@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -23,7 +24,7 @@ from casnap.model.report import Problem
 from casnap.model.tree import AnyEntry, Directory, Listing, OmitReason
 from casnap.store.state import WorkspaceRow
 from casnap.workspace.cache import CachedDirectory, StatCache
-from casnap.workspace.cache_file import CacheFile, Patched, encode_cache, load_cache
+from casnap.workspace.cache_file import PATCH_SUFFIX, CacheFile, Patched, load_cache
 from casnap.workspace.omissions import Exclusions
 from casnap.workspace.scan import Scan, Trust, scan
 from casnap.workspace.signature import Signature
@@ -139,20 +140,29 @@ def scan_workspace(
 
 
 def _saved_cache(context: Context, row: WorkspaceRow) -> StatCache | None:
-    """The saved cache; read anew only if its file is another than at the last look of this process."""
+    """The saved cache; read anew only as far as its files are others than at the last look of this process."""
     path = context.store.cache.file(_cache_name(row))
+    looks = (_look(path), _look(context.store.cache.file(_patch_name(row))))
+    if looks[0] is None:
+        return None
+    known, cache = context.caches.get(row.id, (None, None))
+    file = cache.directories if cache is not None else None
+    if known != looks:
+        base = file.base if isinstance(file, CacheFile) and file.origin and known and known[0] == looks[0] else None
+        cache = load_cache(path, store=context.store.id, workspace=row.id, boot=context.boot, base=base)
+        context.caches[row.id] = (looks, cache)
+    if cache is not None and isinstance(cache.directories, CacheFile):
+        cache.directories.forget()
+    return cache
+
+
+def _look(path: Path) -> tuple[int, ...] | None:
+    """What tells a file from others; None where none is."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    looks = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    known = context.caches.get(row.id)
-    if known is None or known[0] != looks:
-        cache = load_cache(path, store=context.store.id, workspace=row.id, boot=context.boot)
-        known = context.caches[row.id] = (looks, cache)
-    elif known[1] is not None and isinstance(known[1].directories, CacheFile):
-        known[1].directories.forget()
-    return known[1]
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _is_there(context: Context, mirrored: bytes) -> bool:
@@ -264,10 +274,14 @@ def save_cache(context: Context, row: WorkspaceRow, live: LiveScan, *, mirrors: 
     _remember_path(context, row)
     if not live.news:
         return
-    data = encode_cache(
-        live.found.cache, store=context.store.id, workspace=row.id, boot=context.boot, checkpoint=mirrors
-    )
-    context.store.cache.keep(_cache_name(row), data)
+    from casnap.workspace.cache_saving import encode_cache, encode_patch  # here, since who finds nothing new saves none
+
+    names = {"store": context.store.id, "workspace": row.id, "boot": context.boot}
+    patch = encode_patch(live.found.cache, **names, checkpoint=mirrors)
+    if patch is not None:
+        context.store.cache.keep(_patch_name(row), patch)
+    elif context.store.cache.keep(_cache_name(row), encode_cache(live.found.cache, **names, checkpoint=mirrors)):
+        context.store.cache.drop(_patch_name(row))  # it is to another file, and counts for nothing
 
 
 def _remember_path(context: Context, row: WorkspaceRow) -> None:
@@ -283,3 +297,7 @@ def _remember_path(context: Context, row: WorkspaceRow) -> None:
 
 def _cache_name(row: WorkspaceRow) -> str:
     return f"{row.id}.stat"
+
+
+def _patch_name(row: WorkspaceRow) -> str:
+    return f"{row.id}{PATCH_SUFFIX}"

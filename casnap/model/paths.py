@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterable
 
 ROOT = b""
@@ -56,6 +57,25 @@ def names_by_directory(paths: Iterable[bytes]) -> dict[bytes, frozenset[bytes]]:
         directory, name = split(path)
         names.setdefault(directory, set()).add(name)
     return {directory: frozenset(found) for directory, found in names.items()}
+
+
+def last_below(paths: list[bytes]) -> array[int]:
+    """For each of a tree's directories the number of the last one below it, itself if none is.
+
+    Empty if some directory does not follow right after what is in the one above it.
+    """
+    ends = array("q", range(len(paths)))
+    open_: list[tuple[int, bytes]] = []
+    for number, path in enumerate(paths):
+        parent = split(path)[0]
+        while open_ and open_[-1][1] != parent:
+            ends[open_.pop()[0]] = number - 1
+        if number and not open_:
+            return array("q")
+        open_.append((number, path))
+    for number, _ in open_:
+        ends[number] = len(paths) - 1
+    return ends
 
 
 def escape(path: bytes) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from casnap.errors import CasnapError
-from casnap.fs.appending import Owner, keep
+from casnap.fs.appending import Owner, keep, remove
 
 
 class CacheDirectory(Struct, frozen=True):
@@ -17,10 +17,17 @@ class CacheDirectory(Struct, frozen=True):
     path: Path
     owner: Owner | None
 
-    def keep(self, name: str, data: bytes) -> None:
-        """Put a file, whole or not at all; whether that worked is no matter."""
+    def keep(self, name: str, data: bytes) -> bool:
+        """Put a file, whole or not at all; whether that worked, which is seldom a matter."""
         with contextlib.suppress(CasnapError):
             keep(self.path / name, data, self.owner)
+            return True
+        return False
+
+    def drop(self, name: str) -> None:
+        """Take a file away, if there is one; whether that worked is no matter."""
+        with contextlib.suppress(CasnapError):
+            remove(self.path / name)
 
     def file(self, name: str) -> Path:
         """Where :meth:`keep` puts a file of that name."""

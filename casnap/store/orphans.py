@@ -14,7 +14,7 @@ from casnap.fs.appending import AppendFile, remove, remove_abandoned
 from casnap.store.parts import Parts
 
 _TEMPORARY = re.compile(r".+\.[0-9a-f]{8}\.tmp|scratch-[0-9a-f]{16}(-wal|-shm|-journal)?")
-_CACHE = re.compile(r"([0-9a-f]+)\.stat")
+_CACHE = re.compile(r"([0-9a-f]+)\.stat(-patch)?")
 
 
 class Orphan(NamedTuple):

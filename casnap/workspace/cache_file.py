@@ -1,7 +1,8 @@
 """The stat cache as a file: columns of names and numbers, of which a scan that finds nothing new decodes hardly any.
 
 Reading 100,000 rows takes a few milliseconds this way, fifty as lists of objects. Directories follow each other in the
-order of a walk; those that are as they were are copied from the file before in runs.
+order of a walk; those that are as they were are copied from the file before in runs. What has changed since such a file
+was written may stand in a patch beside it (:mod:`casnap.workspace.cache_patch`).
 """
 
 from __future__ import annotations
@@ -10,15 +11,15 @@ from array import array
 from collections.abc import Iterator, Mapping
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
-from casnap.codec.compression import compress_long, decompress_long
+from casnap.codec.compression import decompress_long
 from casnap.codec.hashing import CHECKSUM_SIZE, checksum
 from casnap.errors import Damage
-from casnap.model.paths import ROOT, ancestors, split
+from casnap.model.paths import ROOT, ancestors, last_below
 from casnap.model.tree import Directory, Listing, Omitted
 from casnap.workspace.cache import CachedDirectory, Guards, StatCache, Trait, Whole
 from casnap.workspace.signature import Signature
@@ -29,32 +30,45 @@ if TYPE_CHECKING:
 
 MAGIC = b"casnap stat cache 3\n"
 
-_LEVEL = 1
-"""Of zstd: a third of the bytes is left, and a megabyte takes two milliseconds to read."""
+PATCH_SUFFIX = ".stat-patch"
 
 
-class _Header(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class Header(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """What a cache belongs to, and how long the parts are that have no length by themselves."""
+
     store: str
     workspace: str
     boot: str
     checkpoint: bytes
     written: int
     whole: Whole | None
-    directories: int
-    rows: int
-    paths: int
-    entries: int
+    directories: int = 0
+    rows: int = 0
+    paths: int = 0
+    entries: int = 0
+
+
+class Origin(NamedTuple):
+    """The file that a patch may be made to: its header, its checksum, which no other file has, and its size."""
+
+    header: Header
+    checksum: bytes
+    size: int
 
 
 _encoder = msgspec.msgpack.Encoder()
-_header_decoder = msgspec.msgpack.Decoder(_Header)
+_header_decoder = msgspec.msgpack.Decoder(Header)
 _entry_decoder = msgspec.msgpack.Decoder(Directory)
 
 
 class CacheFile(Mapping[bytes, CachedDirectory]):
-    """Directories by path, decoded one by one as they are asked for. ``source`` has their trees."""
+    """Directories by path, decoded one by one as they are asked for. ``source`` has their trees.
+
+    ``origin`` is the file on disk that has them, if what is new can be told as a patch to that.
+    """
 
     def __init__(self) -> None:
+        self.origin: Origin | None = None
         self.source: ObjectSource | None = None
         self.paths: list[bytes] = []
         self.names: list[bytes] = []
@@ -82,18 +96,33 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
     def ends(self) -> array[int]:
         """For each directory the number of the last one below it, itself if none is; empty if they are in no order."""
         if self._ends is None:
-            self._ends = _ends(self.paths)
+            self._ends = last_below(self.paths)
         return self._ends
 
     @property
     def row_paths(self) -> list[bytes]:
         """The path of each row."""
         if self._row_paths is None:
-            self._row_paths = paths = []
-            for path, (start, end) in zip(self.paths, pairwise(self.starts), strict=True):
-                names = self.names[start:end]
-                paths += names if path == ROOT else [path + b"/" + name for name in names]
+            self._row_paths = self._joined()
         return self._row_paths
+
+    def _joined(self) -> list[bytes]:
+        paths: list[bytes] = []
+        for path, (start, end) in zip(self.paths, pairwise(self.starts), strict=True):
+            names = self.names[start:end]
+            paths += names if path == ROOT else [path + b"/" + name for name in names]
+        return paths
+
+    @property
+    def base(self) -> CacheFile:
+        """All that the file of ``origin`` has, as it stands there."""
+        return self
+
+    def doubt(self, written: int) -> None:
+        """After another boot some of it counts for nothing (:meth:`Stats.doubt`), so it is not what its file has."""
+        self.origin = None
+        self.own.doubt(written)
+        self.rows.doubt(written)
 
     def forget(self) -> None:
         """Let go of what was read from the store: it may not be there any more."""
@@ -156,7 +185,7 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         return columns + paths + entries, len(paths), len(entries)
 
     @classmethod
-    def read(cls, data: memoryview, header: _Header) -> CacheFile:
+    def read(cls, data: memoryview, header: Header) -> CacheFile:
         """What :attr:`data` made.
 
         Raises:
@@ -172,7 +201,7 @@ class CacheFile(Mapping[bytes, CachedDirectory]):
         file.traits, data = bytearray(data[:count]), data[count:]
         file.rows, data = Stats.read(data, header.rows)
         paths, _, names = bytes(data[: header.paths]).partition(b"\0\0")
-        file.paths = paths.split(b"\0")
+        file.paths = paths.split(b"\0") if count else []
         file.names = names.split(b"\0") if header.rows else []
         data = data[header.paths :]
         sizes = array("I")
@@ -274,21 +303,6 @@ class StoredDirectory(CachedDirectory):
         return tuple((name, look) for name, look in self.looks.items() if name not in captured and look is not None)
 
 
-def _ends(paths: list[bytes]) -> array[int]:
-    ends = array("q", range(len(paths)))
-    open_: list[tuple[int, bytes]] = []
-    for number, path in enumerate(paths):
-        parent = split(path)[0]
-        while open_ and open_[-1][1] != parent:
-            ends[open_.pop()[0]] = number - 1
-        if number and not open_:
-            return array("q")  # one came late: its directory was looked at again
-        open_.append((number, path))
-    for number, _ in open_:
-        ends[number] = len(paths) - 1
-    return ends
-
-
 Part = CachedDirectory | tuple[int, int]
 """A directory, or the numbers of the first and the last of some in a file that are as they were."""
 
@@ -320,71 +334,59 @@ class Patched(Mapping[bytes, CachedDirectory]):
         return sum(part[1] - part[0] + 1 if isinstance(part, tuple) else 1 for part in self.parts.values())
 
 
-def _parts(directories: Mapping[bytes, CachedDirectory]) -> Iterator[tuple[bytes, Part, CacheFile | None]]:
-    """Each part with the path that it begins with, and the file that it is copied from."""
-    if isinstance(directories, CacheFile):
-        yield ROOT, (0, len(directories) - 1), directories
-        return
-    file = directories.file if isinstance(directories, Patched) else None
-    parts: Mapping[bytes, Part] = directories.parts if isinstance(directories, Patched) else directories
-    for path, part in parts.items():
-        if isinstance(part, StoredDirectory):
-            yield path, (part.number, part.number), part.file
-        else:
-            yield path, part, file if isinstance(part, tuple) else None
+class Run(NamedTuple):
+    """Directories of a file, by the numbers of the first and the last."""
+
+    file: CacheFile
+    first: int
+    last: int
 
 
-def encode_cache(cache: StatCache, *, store: str, workspace: str, boot: str, checkpoint: bytes) -> bytes:
-    """The file that :func:`load_cache` reads. ``checkpoint`` must be committed, and hold what was scanned."""
-    file = CacheFile()
-    run: tuple[CacheFile, int, int] | None = None
-    for path, part, before in _parts(cache.directories):
-        if before is not None and isinstance(part, tuple):
-            if run is not None and run[0] is before and run[2] == part[0] - 1:
-                run = (before, run[1], part[1])
-            else:
-                run = _copied(file, run, (before, *part))
-        elif isinstance(part, CachedDirectory):
-            run = _copied(file, run, None)
-            file.add(path, part)
-    _copied(file, run, None)
-    data, paths, entries = file.data
-    header = _Header(
-        store, workspace, boot, checkpoint, cache.written, cache.whole, len(file), len(file.names), paths, entries
-    )
-    head = _encoder.encode(header)
-    payload = len(head).to_bytes(8, "little") + head + compress_long(data, _LEVEL)
-    return MAGIC + checksum(payload) + payload
+def unsealed(data: memoryview, magic: bytes) -> tuple[memoryview, bytes, memoryview]:
+    """The header, encoded, of a file of a cache, the checksum that it states, and its columns.
+
+    Raises:
+        ValueError: it is no such file, or damaged.
+        Damage: its columns are not compressed as they should be.
+    """
+    start = len(magic) + CHECKSUM_SIZE
+    payload, stated = data[start:], bytes(data[len(magic) : start])
+    if data[: len(magic)] != magic or stated != checksum(payload):
+        raise ValueError("it is damaged")
+    end = 8 + int.from_bytes(payload[:8], "little")
+    return payload[8:end], stated, memoryview(decompress_long(payload[end:]))
 
 
-def _copied(
-    file: CacheFile, run: tuple[CacheFile, int, int] | None, following: tuple[CacheFile, int, int] | None
-) -> tuple[CacheFile, int, int] | None:
-    """Copy a run that has ended; the one that follows."""
-    if run is not None:
-        file.copy(*run)
-    return following
+UNREADABLE = (msgspec.MsgspecError, ValueError, IndexError, OSError, Damage)
+"""What reading a file of a cache raises where there is none that is whole."""
 
 
-def load_cache(path: Path, *, store: str, workspace: str, boot: str) -> StatCache | None:
-    """The cache at ``path``; None where there is none that is whole and belongs to this store and workspace."""
+def load_cache(path: Path, *, store: str, workspace: str, boot: str, base: CacheFile | None = None) -> StatCache | None:
+    """The cache at ``path``, with a patch that is beside it; None where none is whole and of this store and workspace.
+
+    ``base`` is what the same file was read as before.
+    """
+    file = load_base(path, store=store, workspace=workspace) if base is None else base
+    if file is None or file.origin is None:
+        return None
+    header = file.origin.header
+    if (patch := path.with_suffix(PATCH_SUFFIX)).exists():
+        from casnap.workspace.cache_patch import patched  # here, since few workspaces have one
+
+        file, header = patched(file, patch) or (file, header)
+    if header.boot != boot:
+        file.doubt(header.written)
+    return StatCache(file, header.written, header.checkpoint, differs=False, whole=header.whole)
+
+
+def load_base(path: Path, *, store: str, workspace: str) -> CacheFile | None:
+    """What the file at ``path`` alone has; None where there is none that is whole and belongs to these."""
     try:
         data = memoryview(path.read_bytes())
-    except OSError:
+        head, stated, columns = unsealed(data, MAGIC)
+        header = _header_decoder.decode(head)
+        file = CacheFile.read(columns, header)
+    except UNREADABLE:
         return None
-    start = len(MAGIC) + CHECKSUM_SIZE
-    payload = data[start:]
-    if data[: len(MAGIC)] != MAGIC or data[len(MAGIC) : start] != checksum(payload):
-        return None
-    try:
-        size = int.from_bytes(payload[:8], "little")
-        header = _header_decoder.decode(payload[8 : 8 + size])
-        if (header.store, header.workspace) != (store, workspace):
-            return None
-        file = CacheFile.read(memoryview(decompress_long(payload[8 + size :])), header)
-    except (msgspec.MsgspecError, ValueError, IndexError, Damage):
-        return None
-    if header.boot != boot:
-        file.own.doubt(header.written)
-        file.rows.doubt(header.written)
-    return StatCache(file, header.written, header.checkpoint, differs=False, whole=header.whole)
+    file.origin = Origin(header, stated, len(data))
+    return file if (header.store, header.workspace) == (store, workspace) else None

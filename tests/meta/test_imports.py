@@ -100,10 +100,10 @@ WRITING = {
 READING = {
     "codec": "trees",
     "model": "objects",
-    "workspace": "assembly confirmation databases entries git_directories ignore_files lister outbox provability reader"
-    " redaction rounds survey temporaries toml_excludes walk",
+    "workspace": "assembly cache_saving confirmation databases entries git_directories ignore_files lister outbox"
+    " provability reader redaction rounds survey temporaries toml_excludes walk",
 }
-"""What it takes to find and read what has changed."""
+"""What it takes to find what has changed, to read it, and to know it the next time."""
 
 CHANGING = {
     "cli": "outcome revisions rollback",

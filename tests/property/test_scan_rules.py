@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from casnap.model.policy import Selection
-from casnap.workspace.cache_file import encode_cache, load_cache
+from casnap.workspace.cache_file import load_cache
+from casnap.workspace.cache_saving import encode_cache
 from support.scanning import MemoryStore, settle, take
 
 TAG = b"Signature: 8a477f597d28d172789f06886806bc55\n"

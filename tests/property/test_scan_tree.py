@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from casnap.codec.hashing import digest
 from casnap.codec.trees import load_listing
 from casnap.model.tree import Directory
-from casnap.workspace.cache_file import encode_cache, load_cache
+from casnap.workspace.cache_file import load_cache
+from casnap.workspace.cache_saving import encode_cache
 from support.scanning import MemoryStore, entries_of, facts_of, facts_on_disk, take
 
 NAMES = st.sampled_from([b"a", b"b", b"c", b"\xff", b"\xc3\xa9", b".git", b"x.lock"])

@@ -27,7 +27,7 @@ Trees = dict[str, Snapshot]
 _STORE = re.compile(
     r"casnap-store\.json|README\.txt|CACHEDIR\.TAG|reserve|catalog-\d+\.db(-wal|-shm)?"
     r"|packs/[0-9a-f]{32}\.pack|oplog/\d{10}\.jsonl|locks/[a-z0-9-]+\.lock"
-    r"|cache/(oplog-synced|[0-9a-f]+\.(stat|path)|CACHEDIR\.TAG)"
+    r"|cache/(oplog-synced|[0-9a-f]+\.(stat|stat-patch|path)|CACHEDIR\.TAG)"
 )
 """All that a store that nobody uses just now may hold."""
 

@@ -19,7 +19,8 @@ from casnap.model.tree import NANOSECONDS, File
 from casnap.workspace import cache_file
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.cache import StatCache, is_same
-from casnap.workspace.cache_file import CacheFile, encode_cache, load_cache
+from casnap.workspace.cache_file import CacheFile, load_cache
+from casnap.workspace.cache_saving import encode_cache
 from casnap.workspace.signature import Signature
 from support.scanning import (
     MemoryStore,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from casnap import CheckpointManager
-from casnap.workspace.cache_file import CacheFile, encode_cache, load_cache
+from casnap.workspace.cache_file import CacheFile, load_cache
+from casnap.workspace.cache_saving import encode_cache
 from casnap.workspace.rounds import Rounds
 from support.scanning import MemoryStore, settle, take
 

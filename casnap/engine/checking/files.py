@@ -9,7 +9,8 @@ from pathlib import Path
 
 from casnap.model.check import Fault, Finding
 from casnap.store.inspection import Inspection
-from casnap.workspace.cache_file import load_cache
+from casnap.workspace.cache_file import PATCH_SUFFIX, load_base
+from casnap.workspace.cache_patch import load_patch
 
 _AT_TOP = re.compile(
     r"casnap-store\.json|README\.txt|reserve|packs|oplog|locks|cache|lost\+found"
@@ -17,7 +18,7 @@ _AT_TOP = re.compile(
 )
 _PACK = re.compile(r"[0-9a-f]{32}\.pack")
 _SEGMENT = re.compile(r"\d{10}\.jsonl(\.torn-.*)?")
-_STAT = re.compile(r"(.+)\.stat")
+_STAT = re.compile(r"(.+)\.stat(-patch)?")
 _TEMPORARY = re.compile(r".*\.[0-9a-f]{8}\.tmp")
 
 
@@ -30,14 +31,20 @@ def file_notes(inspection: Inspection) -> list[Finding]:
 
 
 def damaged_caches(inspection: Inspection) -> list[str]:
-    """Names of stat caches that cannot be used: damaged, or of another store."""
+    """Names of stat caches, and of patches to them, that cannot be used: damaged, or of another store."""
     names = []
     for name in sorted(_names(inspection.layout.cache)):
         match = _STAT.fullmatch(name)
-        path = inspection.layout.cache / name
-        if match and load_cache(path, store=inspection.store_id, workspace=match[1], boot="") is None:
+        if match and _load(inspection.layout.cache / name, inspection.store_id, match[1]) is None:
             names.append(name)
     return names
+
+
+def _load(path: Path, store: str, workspace: str) -> object:
+    """What is in a file of a stat cache. A patch that is to another file than stands there was only left behind."""
+    if path.suffix == PATCH_SUFFIX:
+        return load_patch(path, store=store, workspace=workspace)
+    return load_base(path, store=store, workspace=workspace)
 
 
 def _damaged_cache(name: str) -> Finding:
