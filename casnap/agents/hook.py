@@ -15,6 +15,9 @@ from casnap.settings import Settings, SystemClock, apart
 
 SECOND = 10**9
 
+SELDOM = 60 * SECOND
+"""Nanoseconds between two notes of events that ask for nothing."""
+
 PATIENCE = 60.0
 """Seconds for which a process that nobody waits for waits for others."""
 
@@ -63,9 +66,9 @@ class Hook:
         return Missed(error.message, error.hint or "")
 
     def _see_to(self, event: Event, directory: str) -> Missed | None:
-        notes = self._fired(event, directory)
-        if not turns.after(event, notes.sessions.get(event.session, Turn()))[1]:
-            self._remember(notes)
+        before = self.book.read(directory)
+        if not turns.after(event, before.sessions.get(event.session, Turn()))[1]:
+            self._remember_seldom(event, before)
             return None
         if event.moment is Moment.SESSION_END:  # agents kill what they wait for then
             apart(lambda: self._detached(event, directory), seconds=0)
@@ -82,6 +85,12 @@ class Hook:
                 return self._still_at_work(directory)
             ended = apart(lambda: self._take(event, directory, notes, turn), seconds=self._left)
         return _missed(self.book.read(directory)) if ended else self._still_at_work(directory)
+
+    def _remember_seldom(self, event: Event, before: Notes) -> None:
+        """Note that an event came which asks for nothing: not each of many, and not what others write meanwhile."""
+        fired = before.agents.get(event.agent)
+        if fired is None or self.clock.now() - fired.time > SELDOM:
+            self._remember(self._fired(event, before.directory))
 
     def _is_seen(self, directory: str) -> bool:
         """Whether a scan that began after this call did has been seen through: then everything is in a checkpoint."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Any
 
 import click
@@ -14,6 +15,7 @@ from casnap.engine.gc import collect
 from casnap.engine.gc_terms import ASKED_FOR, AUTOMATIC, REPACKING
 from casnap.model.ids import SHORT_ID
 from casnap.model.upkeep import FreedCheckpoint, GcReport
+from casnap.store.signals import DEFERRED
 
 
 @verb("gc")
@@ -30,6 +32,8 @@ def command(session: Session, dry_run: bool, repack: bool, automatic: bool) -> i
     """
     if session.options.workspaces:
         session.workspaces()  # it is about all of them; one that does not exist is a mistake nevertheless
+    if automatic:  # begun by a command in which signals waited for its report
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, DEFERRED)
     terms = REPACKING if repack else AUTOMATIC if automatic else ASKED_FOR
     report = collect(session.context(), terms, dry_run=dry_run)
     if session.as_json:

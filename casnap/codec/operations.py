@@ -7,7 +7,7 @@ checked here, before it is written and after it is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from casnap.codec.hashing import NO_PREVIOUS
 from casnap.codec.packs import MAX_PACK_SIZE
@@ -115,7 +115,9 @@ def _upkeep_fault(operation: SpaceFreed | StoreChecked | StoreRepaired | PathsEx
             return _ids_fault(ids, []) or _ranges_fault(packs)
 
 
-def _cuts_fault(cuts: Iterable[PackCut]) -> str | None:
+def _cuts_fault(cuts: Collection[PackCut]) -> str | None:
+    if len({cut.pack for cut in cuts}) != len(cuts):
+        return "a pack is cut twice"
     if all(_PACK.fullmatch(cut.pack) and 0 <= cut.length <= MAX_PACK_SIZE for cut in cuts):
         return "no record can end where a pack is cut" if any(cut.length % ALIGNMENT for cut in cuts) else None
     return "a pack is cut that cannot be, or at a length that it cannot have"

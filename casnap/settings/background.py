@@ -23,7 +23,10 @@ def free_space_if_due(settings: Settings, context: Context) -> bool:
 
 
 def _begin(settings: Settings, *words: str) -> None:
-    """Run casnap in a session of its own, so that neither a closed terminal nor a signal to its group ends it."""
+    """Run casnap in a session of its own, so that neither a closed terminal nor a signal to its group ends it.
+
+    It begins with the signals blocked that are blocked here, and lets them in by itself (:mod:`casnap.cli.gc`).
+    """
     import subprocess  # here, since it is hardly ever due
 
     store = os.fspath(settings.store)

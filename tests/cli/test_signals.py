@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from support.cli import Result, environment
+from support.cli import Result, environment, run
 
 Call = Callable[..., Result]
 
@@ -40,3 +40,26 @@ def test_a_signal_ends_a_command_that_waits(
     assert stderr.startswith("error: stopped: ")
     assert json.loads(stdout)["exit"] == status
     assert [one["name"] for one in call("list", "--format", "json", cwd=protected, check=0).json()] == ["c1"]
+
+
+def test_an_automatic_gc_can_be_ended_although_who_began_it_could_not_be(tmp_path: Path) -> None:
+    """The command that begins one lets signals wait for its own report."""
+    program = """
+import gc as garbage, importlib, signal, sys
+import casnap.cli
+from casnap.store.signals import DEFERRED
+gc = importlib.import_module("casnap.cli.gc")
+casnap.cli.gc = garbage  # what begins the program means that one
+signal.pthread_sigmask(signal.SIG_BLOCK, DEFERRED)
+def collect(*arguments, **named):
+    print(sorted(signal.pthread_sigmask(signal.SIG_BLOCK, ()) & DEFERRED))
+    sys.exit(0)
+gc.collect = collect
+from casnap.cli import main
+main()
+"""
+    run("checkpoint", cwd=tmp_path, check=0)
+    for words, blocked in ((["gc", "--automatic"], b"[]\n"), (["gc"], None)):
+        command = [sys.executable, "-P", "-c", program, *words]
+        done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False)
+        assert (done.stdout == b"[]\n") == (blocked is not None)

@@ -108,7 +108,7 @@ OPERATIONS: st.SearchStrategy[AnyOperation] = st.one_of(
         SpaceFreed,
         **CHAIN,
         freed=st.lists(HASHES, max_size=3).map(tuple),
-        cuts=st.lists(CUTS, max_size=3).map(tuple),
+        cuts=st.lists(CUTS, max_size=3, unique_by=lambda cut: cut.pack).map(tuple),
         automatic=st.booleans(),
         packs=WRITTEN,
     ),

@@ -202,10 +202,10 @@ class Places:
                     at = data.find(content, at + 1, written.end)
 
     def cuts(self, chosen: Iterable[int], written: Iterable[Any]) -> tuple[PackCut, ...]:
-        """Cuts where some commits began: gc makes no other ones, and none in a pack that it has just written to."""
+        """Cuts where some commits began, one a pack; gc makes no other ones, and none where it has just written."""
         busy = {one.pack for one in written}
         starts = [start for start in sorted(self.starts) if start[0] not in busy]
-        return tuple(PackCut(*starts[number % len(starts)]) for number in chosen if starts)
+        return tuple(PackCut(*cut) for cut in dict(starts[number % len(starts)] for number in chosen if starts).items())
 
     def carry_out(self, op: SpaceFreed) -> None:
         """Do to the files what the line says."""

@@ -237,3 +237,10 @@ def test_a_field_that_no_apply_could_use_is_neither_written_nor_read(rule: str) 
         encode_line(bad)
     with pytest.raises(Damage, match="cannot read line"):
         decode_line(sealed(msgspec.json.encode(bad)[:-1].decode()))
+
+
+def test_no_line_cuts_a_pack_twice() -> None:
+    """What lies behind the one cut and what behind the other could not be told apart."""
+    twice = SpaceFreed(**CHAIN, cuts=(PackCut("0" * 32, 64), PackCut("0" * 32, 0)))
+    with pytest.raises(ValueError, match="a pack is cut twice"):
+        encode_line(twice)
