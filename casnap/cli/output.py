@@ -124,6 +124,11 @@ class Output:
         self._err.flush()
         return sys.stdin.readline().strip()
 
+    def flush(self) -> None:
+        """Let out what was said so far: another program is about to speak."""
+        self._out.flush()
+        self._err.flush()
+
     def finish(self) -> int:
         """Let everything out; the exit status for that: 1 when the data did not get out, a closed pipe aside."""
         self._out.flush()

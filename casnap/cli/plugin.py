@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import click
 
 from casnap.agents.installing import apply
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.openclaw import OpenClaw
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan, Standing
-from casnap.agents.installing.plugins import OpenClaw
-from casnap.agents.installing.records import Records
+from casnap.agents.installing.records import alone
 from casnap.agents.installing.runtime import Runtime, Surroundings
 from casnap.agents.installing.runtimes import RUNTIMES
 from casnap.cli.options import flag, verb
@@ -54,7 +55,8 @@ def command(
         session.workspaces()  # it is about none; one that does not exist is a mistake nevertheless
     if action not in ACTIONS:
         raise Usage(f"bad arguments: {action or 'no action'}", hint=f"say one of {', '.join(ACTIONS)}")
-    chosen = [runtime(surroundings(session), scope) for runtime in _runtimes(names)]
+    around = surroundings(session)
+    chosen = [runtime(around, scope) for runtime in _runtimes(names, scope)]
     for one in chosen:
         if isinstance(one, OpenClaw):
             one.accept_capabilities = accept_capabilities
@@ -62,14 +64,18 @@ def command(
         return _tell(session, [one.standing(this_command()) for one in chosen], detect=action == "detect")
     if not names:
         chosen = _found(chosen, installed=action == "uninstall")
-    return _change(session, chosen, action, dry_run=dry_run)
+    with contextlib.nullcontext() if dry_run else alone(around.home, session.settings.wait):
+        return _change(session, chosen, action, dry_run=dry_run)
 
 
-def _runtimes(names: tuple[str, ...]) -> list[type[Runtime]]:
+def _runtimes(names: tuple[str, ...], scope: str) -> list[type[Runtime]]:
+    """Those that were named, else all that know this scope."""
     unknown = [name for name in names if name not in RUNTIMES]
     if unknown:
         raise Usage(f"bad runtime {unknown[0]!r}: there is no plugin for it", hint=f"say one of {', '.join(RUNTIMES)}")
-    return [RUNTIMES[name] for name in dict.fromkeys(names)] if names else list(RUNTIMES.values())
+    if names:
+        return [RUNTIMES[name] for name in dict.fromkeys(names)]
+    return [runtime for runtime in RUNTIMES.values() if scope in runtime.scopes]
 
 
 def _found(all_of_them: list[Runtime], *, installed: bool) -> list[Runtime]:
@@ -114,19 +120,19 @@ def this_command() -> HookCommand:
 
 def _change(session: Session, chosen: list[Runtime], action: str, *, dry_run: bool) -> int:
     hook = this_command()
-    act: Callable[..., None] = apply.install if action == "install" else apply.uninstall
-    plans = [
-        (one, _planned(one, action, hook)) for one in chosen
-    ]  # what cannot be read is said before anything is done
-    for one, plan in plans:
-        if not dry_run:
-            act(plan, Records(one.around.own / "records"), one.key, lambda words: _run(session, words))
+    # what cannot be read is said before anything is done
+    plans = [(one, one.install_plan(hook) if action == "install" else one.uninstall_plan()) for one in chosen]
+    failed = {} if dry_run else _carry_out(session, plans, action)
+    done = [(one, plan) for one, plan in plans if one.name not in failed]
+    if not session.as_json:
+        for one, plan in done:
+            _show_plan(session, one, plan, action, dry_run=dry_run)
+    if failed:
+        raise _failure(session, failed, [one.name for one, _ in done])
     if session.as_json:
         records = [_plan_record(one, plan) for one, plan in plans]
         session.document("plugin", None, action=action, dry_run=dry_run, plugins=records)
         return 0
-    for one, plan in plans:
-        _show_plan(session, one, plan, action, dry_run=dry_run)
     if action == "install" and hook.is_passing:
         session.output.warn(
             f"warning: {printable(hook.words[0])} will be gone some day; install it for good: uv tool install casnap"
@@ -134,38 +140,55 @@ def _change(session: Session, chosen: list[Runtime], action: str, *, dry_run: bo
     return 0
 
 
-def _planned(one: Runtime, action: str, hook: HookCommand) -> Plan:
-    if action == "install":
-        return one.install_plan(hook)
-    plan = one.uninstall_plan()
-    record = Records(one.around.own / "records").read(one.key)
-    steps = []
-    for step in plan.steps:
-        if isinstance(step, FileChange) and step.shared:
-            known = record.original(step.path, step.before)
-            step = FileChange(step.path, step.before, known.before if known else step.after, shared=True)
-        steps.append(step)
-    return Plan(plan.runtime, tuple(steps), plan.todo)
+def _carry_out(session: Session, plans: list[tuple[Runtime, Plan]], action: str) -> dict[str, CasnapError]:
+    """Do what plans say; why it failed for some agents, which is no reason to leave the others alone."""
+    act = apply.install if action == "install" else apply.uninstall
+    failed = {}
+    for one, plan in plans:
+        try:
+            act(plan, one.around.records, one.key, lambda step: _run(session, step))
+        except CasnapError as error:
+            failed[one.name] = error
+    return failed
 
 
-def _run(session: Session, words: tuple[str, ...]) -> None:
-    """Run a command of an agent; what it says is passed on to standard error.
+def _failure(session: Session, failed: dict[str, CasnapError], done: list[str]) -> CasnapError:
+    """The first thing that went wrong, as the one that this command ends with; the others are said before it."""
+    (_, first), *others = failed.items()
+    for _, error in others:
+        session.output.warn(f"error: {printable(error.message)}")
+        if error.hint:
+            session.output.warn(f"hint: {printable(error.hint)}")
+    first.details |= {"done": done, "failed": {name: error.message for name, error in failed.items()}}
+    return first
+
+
+def _run(session: Session, step: CommandRun) -> None:
+    """Run a command of an agent; what it says goes to standard error, and what it asks to the person, if there is one.
 
     Raises:
         CasnapError: it fails.
     """
+    asking = session.may_ask
+    session.output.flush()
     try:
-        done = subprocess.run(words, stdin=None, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        done = subprocess.run(
+            step.words,
+            stdin=sys.stdin if asking else subprocess.DEVNULL,
+            stdout=sys.stderr if asking else subprocess.PIPE,
+            stderr=sys.stderr if asking else subprocess.STDOUT,
+            check=False,
+        )
     except OSError as error:
-        raise CasnapError(f"cannot run {words[0]}: {error.strerror}", code="agent-failed") from error
-    said = done.stdout.decode("utf-8", "backslashreplace").strip().splitlines()
+        raise CasnapError(f"cannot run {step.words[0]}: {error.strerror}", code="agent-failed") from error
+    said = (done.stdout or b"").decode("utf-8", "backslashreplace").strip().splitlines()
     for line in said:
-        session.output.talk(f"{os.path.basename(words[0])}: {printable(line)}")
+        session.output.talk(f"{os.path.basename(step.words[0])}: {printable(line)}")
     if done.returncode != 0:
         raise CasnapError(
-            f"cannot go on: {' '.join(words)} failed with {done.returncode}",
+            f"cannot go on: {' '.join(step.words)} failed with {done.returncode}",
             code="agent-failed",
-            hint=said[-1] if said else None,
+            hint=step.hint or (said[-1] if said else None),
         )
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from casnap.agents.installing import apply
 from casnap.agents.installing.command import HookCommand
 from casnap.agents.installing.plan import FileChange
+from casnap.agents.installing.records import alone
+from casnap.codec.hashing import checksum
 from support.cli import Result, environment, run
 
 EVENTS = ["UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"]
@@ -184,6 +187,16 @@ def test_of_a_project_the_settings_are_changed_that_are_not_shared(home: Path, c
     assert picture(home) == was
 
 
+def test_for_a_project_without_a_name_those_are_meant_that_know_projects(home: Path) -> None:
+    (home / ".claude").mkdir()
+    (home / ".openclaw").mkdir()
+    (home / "project" / ".claude").mkdir(parents=True)
+    run("plugin", "install", "--scope", "project", cwd=home / "project", check=0)
+    assert (home / "project" / ".claude" / "settings.local.json").is_file()
+    result = run("plugin", "install", "--scope", "project", "--runtime", "openclaw", cwd=home / "project", check=2)
+    assert "hooks for the user only" in result.stderr
+
+
 def test_without_any_agent_there_is_nothing_to_do(home: Path) -> None:
     for action in ("install", "uninstall"):
         assert "--runtime claude-code" in plugin(action, check=13).stderr
@@ -265,88 +278,6 @@ def test_a_program_that_will_be_gone_is_known(path: str, passing: bool) -> None:
     assert HookCommand([path]).is_passing == passing
 
 
-# -- agents that run a plugin --------------------------------------------------------------------------------
-
-
-AGENT = """#!/bin/sh
-# Stands for an agent: it notes what it is told, and changes its configuration as the agent does.
-printf '%s\\n' "$*" >> "$HOME/told"
-case "$2" in
-enable|install) printf 'plugins: [casnap]\\n' >> "$CONFIGURED" ;;
-disable|uninstall) grep -v casnap "$CONFIGURED" > "$CONFIGURED.new" && printf '# rewritten\\n' >> "$CONFIGURED.new"
-    mv "$CONFIGURED.new" "$CONFIGURED" ;;
-esac
-"""
-
-
-@pytest.fixture
-def agent(home: Path) -> dict[str, Any]:
-    """Programs by the names of agents, at the front of PATH."""
-    programs = home / "bin"
-    programs.mkdir()
-    for name in ("hermes", "openclaw"):
-        (programs / name).write_text(AGENT)
-        (programs / name).chmod(0o755)
-    (home / ".hermes").mkdir(mode=0o700)
-    (home / ".openclaw").mkdir(mode=0o700)
-    (home / ".hermes" / "config.yaml").write_text("model: x # mine\n")
-    (home / ".openclaw" / "openclaw.json").write_text("{model: 'x'} // mine\n")
-    return {"PATH": f"{programs}:{os.environ['PATH']}"}
-
-
-@pytest.mark.parametrize(
-    ("name", "configured", "told"),
-    [
-        ("hermes", ".hermes/config.yaml", ["plugins enable casnap", "plugins disable casnap"]),
-        (
-            "openclaw",
-            ".openclaw/openclaw.json",
-            [
-                "plugins install --link {own}/openclaw --force",
-                "plugins enable casnap",
-                "plugins uninstall casnap --force",
-            ],
-        ),
-    ],
-)
-def test_an_agent_that_runs_a_plugin_is_told_by_its_own_command_and_ends_as_it_was(
-    name: str, configured: str, told: list[str], agent: dict[str, str], home: Path
-) -> None:
-    env = {**agent, "CONFIGURED": str(home / configured)}
-    was = picture(home)
-    assert "not set up" in next(line for line in plugin("status", env=env).stdout.splitlines() if line.startswith(name))
-    plugin("install", "--runtime", name, env=env)
-    plugin("install", "--runtime", name, env=env)
-    (said,) = home.rglob("casnap.json")
-    assert json.loads(said.read_text())["command"][0].startswith("/")
-    assert list(home.rglob("SKILL.md"))
-    plugin("uninstall", "--runtime", name, env=env)
-    own = home / ".local" / "share" / "casnap-plugins"
-    assert (home / "told").read_text().splitlines() == [line.format(own=own) for line in told]
-    (home / "told").unlink()
-    assert picture(home) == was
-
-
-def test_consent_is_passed_on_only_when_a_person_gives_it(agent: dict[str, str], home: Path) -> None:
-    env = {**agent, "CONFIGURED": str(home / ".openclaw" / "openclaw.json")}
-    plugin("install", "--runtime", "openclaw", "--accept-capabilities", env=env)
-    assert "--force --accept-capabilities" in (home / "told").read_text()
-
-
-def test_an_agent_that_fails_is_told_with_what_it_said(agent: dict[str, str], home: Path) -> None:
-    (home / "bin" / "hermes").write_text("#!/bin/sh\necho 'no such plugin' >&2\nexit 3\n")
-    result = plugin("install", "--runtime", "hermes", env={**agent, "CONFIGURED": "/dev/null"}, check=1)
-    assert "failed with 3" in result.stderr
-    assert "hint: no such plugin" in result.stderr
-
-
-def test_without_its_program_the_person_is_told_what_to_do(home: Path) -> None:
-    (home / ".hermes").mkdir()
-    result = plugin("install", "--runtime", "hermes")
-    assert "note: enable it in Hermes' environment: hermes plugins enable casnap" in result.stderr
-    assert (home / ".hermes" / "plugins" / "casnap" / "casnap.json").is_file()
-
-
 def test_the_skill_passes_the_rules_for_skills() -> None:
     text = (Path(apply.__file__).parent.parent / "skill" / "casnap" / "SKILL.md").read_text("utf-8")
     _, head, body = text.split("---\n", 2)
@@ -367,3 +298,68 @@ def test_the_skill_passes_the_rules_for_skills() -> None:
         assert phrase in fields["description"]
         assert phrase in body
     assert len(body.splitlines()) < 150
+
+
+# -- files of casnap's own -----------------------------------------------------------------------------------
+
+
+def test_a_skill_of_somebody_elses_by_the_same_name_comes_back(claude: Path, home: Path) -> None:
+    theirs = claude / "skills" / "casnap"
+    theirs.mkdir(parents=True)
+    (theirs / "SKILL.md").write_text("theirs")
+    (theirs / "more.md").write_text("theirs, too")
+    was = picture(home)
+    assert plugin("status", "--json").json()["agents"][0]["installed"] is False
+    plugin("install")
+    assert (theirs / "SKILL.md").read_text() != "theirs"
+    plugin("uninstall")
+    assert picture(home) == was
+
+
+def test_what_somebody_put_beside_the_skill_or_wrote_into_it_stays(claude: Path) -> None:
+    plugin("install")
+    skill = claude / "skills" / "casnap"
+    (skill / "mine.md").write_text("mine")
+    plugin("uninstall")
+    assert [path.name for path in skill.iterdir()] == ["mine.md"]
+    plugin("install")
+    (skill / "SKILL.md").write_text("mine, too")
+    assert "would be written anew" in plugin("status").stdout
+    plugin("uninstall")
+    assert (skill / "SKILL.md").read_text() == "mine, too"
+    assert plugin("status", "--json").json()["agents"][0]["installed"] is False
+
+
+def test_a_skill_of_an_older_casnap_is_replaced_and_leaves_nothing(claude: Path, home: Path) -> None:
+    was = picture(home)
+    plugin("install")
+    skill = claude / "skills" / "casnap" / "SKILL.md"
+    new = skill.read_bytes()
+    records = next((home / ".local" / "share" / "casnap-plugins" / "records").iterdir())
+    known = json.loads(records.read_text())
+    for kept in known["files"]:
+        if kept["path"] == str(skill):
+            kept["after"] = base64.b64encode(checksum(b"older")).decode()
+    records.write_text(json.dumps(known))
+    skill.write_bytes(b"older")
+    plugin("install")
+    assert skill.read_bytes() == new
+    plugin("uninstall")
+    assert picture(home) == was
+
+
+def test_where_the_record_is_lost_all_of_casnaps_goes_nevertheless(claude: Path, home: Path) -> None:
+    (claude / "settings.json").write_bytes(MINE)
+    was = picture(home)
+    plugin("install")
+    shutil.rmtree(home / ".local" / "share" / "casnap-plugins")
+    plugin("uninstall")
+    assert {name for name in picture(home) if name.count("/") > 1} == set()
+    assert picture(home)[".claude/settings.json"] == was[".claude/settings.json"]
+
+
+def test_two_at_once_do_not_mix(claude: Path, home: Path) -> None:
+    with alone(home, 0):
+        result = plugin("install", "--wait", "0", check=11)
+    assert "another casnap does" in result.stderr
+    plugin("install")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from casnap.agents.installing.runtime import PACKAGE
+from casnap.agents.installing.own_files import PACKAGE
 
 RECORDER = """#!/bin/sh
 cat > "$0.said.$$"

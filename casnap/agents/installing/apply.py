@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from casnap.fs import durable
 NEW_FILE = 0o644
 """Mode of a file that is made anew."""
 
-Run = Callable[[tuple[str, ...]], None]
+Run = Callable[[CommandRun], None]
 """Runs a command of an agent; raises :class:`CasnapError` where it fails."""
 
 
@@ -60,12 +60,13 @@ def uninstall(plan: Plan, records: Records, key: str, run: Run) -> None:
     for step in plan.needed:
         if isinstance(step, CommandRun):
             before = {path: read(path) for path in step.changes}
-            run(step.words)
+            run(step)
             for path, was in before.items():
                 _put_back(record, path, was)
         else:
             _put(step)
-    emptied = [str(step.path.parent) for step in plan.needed if isinstance(step, FileChange) and not step.shared]
+    own = [step for step in plan.needed if isinstance(step, FileChange) and not step.shared]
+    emptied = [str(step.path.parent) for step in own if step.after is None]
     for directory in sorted({*record.directories, *emptied}, reverse=True):  # inner ones first
         durable.remove_empty(Path(directory))
     records.forget(key)
@@ -80,7 +81,7 @@ def _put_back(record: Record, path: Path, was: bytes | None) -> None:
 
 def _run_keeping(records: Records, key: str, step: CommandRun, run: Run) -> None:
     before = {path: read(path) for path in step.changes}
-    run(step.words)
+    run(step)
     for path, was in before.items():
         now = read(path)
         if now is not None and now != was:
@@ -90,9 +91,10 @@ def _run_keeping(records: Records, key: str, step: CommandRun, run: Run) -> None
 def _keep(records: Records, key: str, change: FileChange) -> None:
     """Note what a file holds before it is changed; of one that casnap has changed before, what it held at first."""
     record = records.read(key)
-    if change.shared and change.after is not None:
+    if change.after is not None:
         first = record.original(change.path, change.before)
-        kept = KeptFile(str(change.path), first.before if first else change.without, checksum(change.after))
+        before = first.before if first else change.without if change.shared else change.before
+        kept = KeptFile(str(change.path), before, checksum(change.after))
         others = tuple(one for one in record.files if one.path != kept.path)
         record = replace(record, files=(*others, kept))
     made = tuple(str(path) for path in _missing(change.path) if str(path) not in record.directories)
@@ -137,8 +139,3 @@ def _require_writable(path: Path) -> None:
         raise CasnapError(
             f"cannot change {path}: it is read-only", code="read-only", hint=f"make it writable with: chmod u+w {path}"
         )
-
-
-def all_files(directory: Path) -> Iterator[Path]:
-    """The files below a directory, in order."""
-    return (path for path in sorted(directory.rglob("*")) if path.is_file() and "__pycache__" not in path.parts)

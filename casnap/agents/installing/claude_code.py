@@ -8,8 +8,9 @@ from typing import Any
 from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
 from casnap.agents.installing.json_hooks import with_hooks, without_hooks
+from casnap.agents.installing.own_files import skill_in, without_skill_in
 from casnap.agents.installing.plan import FileChange, Plan
-from casnap.agents.installing.runtime import Runtime, cleared, skill_in
+from casnap.agents.installing.runtime import Runtime
 
 MAY_CHANGE = "Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit|mcp__.*"
 """A pattern of its tools that may change files."""
@@ -56,12 +57,8 @@ class ClaudeCode(Runtime):
 
     def uninstall_plan(self) -> Plan:
         """The settings without casnap, and the skill gone."""
-        before = read(self._settings)
-        if before is None:
-            steps = []
-        else:
-            steps = [FileChange(self._settings, before, without_hooks(before, str(self._settings)), shared=True)]
-        return Plan(self.name, (*steps, *cleared(self.configuration / "skills" / "casnap")))
+        steps = self.given_back(self._settings, lambda data: without_hooks(data, str(self._settings)))
+        return Plan(self.name, (*steps, *without_skill_in(self.configuration / "skills", self.record)))
 
 
 def _group(line: str, seconds: int) -> dict[str, Any]:

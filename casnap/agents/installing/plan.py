@@ -27,10 +27,11 @@ class FileChange(Struct, frozen=True):
 
 
 class CommandRun(Struct, frozen=True):
-    """A command of the agent, and the configuration files that it may change."""
+    """A command of the agent, and the configuration files that it may change; ``hint`` is for when it fails."""
 
     words: tuple[str, ...]
     changes: tuple[Path, ...] = ()
+    hint: str | None = None
 
 
 class Plan(Struct, frozen=True):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from casnap.codec.hashing import checksum
+from casnap.errors import Busy
 from casnap.fs import durable
+from casnap.fs.locks import try_flock
 
 
 class KeptFile(Struct, frozen=True):
@@ -64,3 +69,29 @@ class Records:
 
     def _path(self, key: str) -> Path:
         return self._directory / f"{key}.json"
+
+
+@contextlib.contextmanager
+def alone(home: Path, wait: float) -> Iterator[None]:
+    """Keep other casnaps of this user from setting agents up meanwhile; where directories cannot be locked, nobody is.
+
+    Raises:
+        Busy: another one does, for longer than ``wait`` seconds.
+    """
+    fd = -1
+    with contextlib.suppress(OSError):
+        fd = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        if fd >= 0 and not _locked(fd, wait):
+            raise Busy("cannot set agents up: another casnap does", hint="wait for it to end, or say --wait SECONDS")
+        yield
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _locked(fd: int, wait: float) -> bool:
+    try:
+        return try_flock(fd, wait)
+    except OSError:
+        return True

@@ -5,19 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
-from casnap.agents.installing.apply import all_files, read
+from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
 from casnap.agents.installing.plan import FileChange, Plan, Standing
+from casnap.agents.installing.records import Record, Records
 from casnap.codec.hashing import checksum
 from casnap.errors import Usage
-
-PACKAGE = Path(__file__).parent.parent
-"""Where what is shipped to agents lies: plugins and the skill."""
 
 
 class Surroundings(Struct, frozen=True):
@@ -31,6 +29,11 @@ class Surroundings(Struct, frozen=True):
     def directory(self, variable: str, default: str) -> Path:
         """What a variable names, else a directory below home."""
         return Path(named) if os.path.isabs(named := self.environ.get(variable, "")) else self.home / default
+
+    @property
+    def records(self) -> Records:
+        """What was in files before casnap changed them."""
+        return Records(self.own / "records")
 
     def program(self, name: str) -> str | None:
         """Where a program is."""
@@ -63,6 +66,19 @@ class Runtime(ABC):
         return f"{self.name}-{self.scope}{place}"
 
     @property
+    def record(self) -> Record:
+        """What setting it up has changed."""
+        return self.around.records.read(self.key)
+
+    def given_back(self, path: Path, without: Callable[[bytes], bytes]) -> list[FileChange]:
+        """What makes a shared file again what it was, or what it is ``without`` casnap where others have changed it."""
+        before = read(path)
+        if before is None:
+            return []
+        known = self.record.original(path, before)
+        return [FileChange(path, before, known.before if known else without(before), shared=True)]
+
+    @property
     @abstractmethod
     def configuration(self) -> Path:
         """The directory that the agent has its configuration in."""
@@ -91,8 +107,7 @@ class Runtime(ABC):
             plan = self.install_plan(command)
         except Usage as error:
             return Standing(self.name, self.title, bool(where), tuple(where), differs=error.message)
-        files = [str(step.path) for step in plan.needed if isinstance(step, FileChange)]
-        differs = f"{', '.join(files)} would be written anew" if installed and files else ""
+        differs = "; ".join(_differences(plan)) if installed else ""
         return Standing(self.name, self.title, bool(where), tuple(where), installed, differs, plan.todo)
 
     def _configured(self) -> Iterator[str]:
@@ -100,18 +115,7 @@ class Runtime(ABC):
             yield str(self.configuration)
 
 
-def placed(source: Path, target: Path, more: Mapping[str, bytes] | None = None) -> list[FileChange]:
-    """What makes ``target`` a copy of a directory that is shipped; ``more`` are further files in it, by their names."""
-    wanted = {path.relative_to(source).as_posix(): path.read_bytes() for path in all_files(source)} | dict(more or {})
-    return [FileChange(target / name, read(target / name), data) for name, data in wanted.items()]
-
-
-def cleared(target: Path) -> list[FileChange]:
-    """What takes a directory of casnap's own away, with whatever an agent has put into it."""
-    files = sorted(path for path in target.rglob("*") if path.is_file())
-    return [FileChange(path, read(path), None) for path in files]
-
-
-def skill_in(directory: Path) -> list[FileChange]:
-    """What puts the skill into an agent's directory of skills."""
-    return placed(PACKAGE / "skill" / "casnap", directory / "casnap")
+def _differences(plan: Plan) -> Iterator[str]:
+    if files := [str(step.path) for step in plan.needed if isinstance(step, FileChange)]:
+        yield f"{', '.join(files)} would be written anew"
+    yield from (f"{' '.join(step.words)} would be run" for step in plan.needed if not isinstance(step, FileChange))
