@@ -175,7 +175,7 @@ plugin.register(api)
 plugin.register({ ...api, on: () => {} })
 const answers = {}
 for (const [name, act, options] of calls) {
-  const event = { toolName: "exec", toolCallId: "c", params: {} }
+  const event = { toolName: "exec", toolCallId: "c", params: {}, prompt: "make" }
   answers[name] = [await act(event, { sessionId: "s", runId: "r", agentId: "main" }), options ?? null]
 }
 await calls[0][1](undefined, undefined)
@@ -211,13 +211,13 @@ def openclaw(place: Path, casnap: Recorder | None, config: Any = None, **env: st
 @node
 def test_openclaw_tells_of_tools_and_answers_nothing(tmp_path: Path, casnap: Recorder) -> None:
     answers = openclaw(tmp_path, casnap)
-    assert [answer for answer, _ in answers.values()] == [None] * 4
+    assert [answer for answer, _ in answers.values()] == [None] * 5
     for name in ("before_tool_call", "after_tool_call"):
         options = answers[name][1]
         assert options["matcher"] == ["write", "edit", "apply_patch", "exec", "process"]
         assert options["timeoutMs"] < 15_000
     told = casnap.told
-    assert [one["event"] for one in told[:4]] == ["before_tool", "after_tool", "turn_end", "session_end"]
+    assert [one["event"] for one in told[:5]] == ["before_tool", "after_tool", "prompt", "turn_end", "session_end"]
     assert told[0] == {
         "event": "before_tool",
         "workspaces": ["/ws/main"],
@@ -226,6 +226,8 @@ def test_openclaw_tells_of_tools_and_answers_nothing(tmp_path: Path, casnap: Rec
         "tool": "exec",
         "call": "c",
     }
+    assert [one.get("prompt") for one in told[:5]] == [None, None, "make", None, None]
+    assert answers["before_agent_run"][1]["timeoutMs"] < 15_000
     assert casnap.words == "hook --agent openclaw"
 
 
@@ -251,7 +253,7 @@ def test_openclaw_blocks_a_tool_only_where_a_checkpoint_is_required(
 ) -> None:
     casnap.set("status", 2)
     answers = openclaw(tmp_path, casnap, {"require": require})
-    assert [bool(answer) for answer, _ in answers.values()] == [require, False, False, False]
+    assert [bool(answer) for answer, _ in answers.values()] == [require, False, False, False, False]
     assert not require or answers["before_tool_call"][0]["block"] is True
 
 
@@ -262,7 +264,7 @@ def test_whatever_happens_to_casnap_openclaw_goes_on(trouble: str, tmp_path: Pat
         casnap.program.unlink()
     casnap.set("status", 70)
     answers = openclaw(tmp_path, None if trouble == "no command" else casnap, {"require": True})
-    assert [answer for answer, _ in answers.values()] == [None] * 4
+    assert [answer for answer, _ in answers.values()] == [None] * 5
 
 
 def test_what_the_plugins_declare_is_what_they_read() -> None:

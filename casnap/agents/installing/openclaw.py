@@ -104,6 +104,6 @@ def _inner(value: Any, *names: str) -> Any:
 
 
 _OPENCLAW_TODO = (
-    "for a checkpoint at the end of each turn, too, allow it to see conversations: set "
+    "for checkpoints at each prompt and at the end of each turn, too, allow it to see conversations: set "
     "plugins.entries.casnap.hooks.allowConversationAccess to true in openclaw.json",
 )

@@ -1,8 +1,8 @@
-// A plugin for OpenClaw that runs `casnap hook` before and after tools that may change files: of a turn's end it is told only
-// where a person allows that.
+// A plugin for OpenClaw that runs `casnap hook` before and after tools that may change files: of a prompt and of a turn's
+// end it is told only where a person allows that.
 //
-// OpenClaw ends a tool whose hook fails or takes longer than its limit. So nothing here throws, and a hook that takes too
-// long is left to itself: casnap goes on, and the next event finds the checkpoint.
+// OpenClaw stops a tool or a turn whose hook fails or takes longer than its limit. So nothing here throws, and a hook that
+// takes too long is left to itself: casnap goes on, and the next event finds the checkpoint.
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -12,6 +12,7 @@ const MAY_CHANGE = ["write", "edit", "apply_patch", "exec", "process"]
 const LIMIT_MS = 12_000
 const PATIENCE_MS = 9_000
 const BLOCKED = 2
+const LONGEST_PROMPT = 1000
 
 function command() {
   try {
@@ -65,6 +66,7 @@ function teller(api, name) {
         turn: ctx?.runId ?? event?.runId,
         tool: event?.toolName,
         call: event?.toolCallId,
+        prompt: name === "prompt" && typeof event?.prompt === "string" ? event.prompt.slice(0, LONGEST_PROMPT) : undefined,
       })
       if (require && status === BLOCKED && name === "before_tool") {
         return { block: true, blockReason: "casnap could take no checkpoint: run `casnap status` to see why" }
@@ -83,7 +85,9 @@ export default definePluginEntry({
   register(api) {
     api.on("before_tool_call", teller(api, "before_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
     api.on("after_tool_call", teller(api, "after_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
-    api.on("agent_end", teller(api, "turn_end")) // is called only where OpenClaw is told to let it see conversations
+    // these two are called only where OpenClaw is told to let it see conversations
+    api.on("before_agent_run", teller(api, "prompt"), { timeoutMs: LIMIT_MS })
+    api.on("agent_end", teller(api, "turn_end"))
     api.on("session_end", teller(api, "session_end"))
   },
 })
