@@ -39,29 +39,35 @@ ACTIONS = ("install", "uninstall", "status", "detect")
     help=f"The agent: {', '.join(RUNTIMES)}; else all that are found.",
 )
 @click.option(
-    "--scope", type=click.Choice(["user", "project"]), default="user", help="For the user, or for one project."
+    "--scope", type=click.Choice(["user", "project"]), help="For the user (if not told otherwise), or for one project."
 )
 @flag("--dry-run", help="Show what would be done, and do nothing.")
 @flag("--accept-capabilities", help="Tell OpenClaw that the plugin may do what it declares.")
 def command(
-    session: Session, action: str | None, names: tuple[str, ...], scope: str, dry_run: bool, accept_capabilities: bool
+    session: Session,
+    action: str | None,
+    names: tuple[str, ...],
+    scope: str | None,
+    dry_run: bool,
+    accept_capabilities: bool,
 ) -> int:
     """Set coding agents up to take checkpoints by themselves: hooks, and a skill.
 
     Only entries of casnap's own are written or taken out, comments and everything else stay, and after uninstall each
     file is as it was before. Where an agent asks a person for trust or consent, casnap says so and does not answer.
     """
-    if session.options.workspaces and scope == "user":
+    if session.options.workspaces and scope != "project" and action != "status":
         session.workspaces()  # it is about none; one that does not exist is a mistake nevertheless
     if action not in ACTIONS:
         raise Usage(f"bad arguments: {action or 'no action'}", hint=f"say one of {', '.join(ACTIONS)}")
     around = surroundings(session)
-    chosen = [runtime(around, scope) for runtime in _runtimes(names, scope)]
+    if action in ("status", "detect"):
+        standings = list(_standings(around, names, scope, every_scope=action == "status"))
+        return _tell(session, standings, detect=action == "detect")
+    chosen = [runtime(around, scope or "user") for runtime in _runtimes(names, scope or "user")]
     for one in chosen:
         if isinstance(one, OpenClaw):
             one.accept_capabilities = accept_capabilities
-    if action in ("status", "detect"):
-        return _tell(session, [one.standing(this_command()) for one in chosen], detect=action == "detect")
     if not names:
         chosen = _found(chosen, installed=action == "uninstall")
     with contextlib.nullcontext() if dry_run else alone(around.home, session.settings.wait):
@@ -76,6 +82,16 @@ def _runtimes(names: tuple[str, ...], scope: str) -> list[type[Runtime]]:
     if names:
         return [RUNTIMES[name] for name in dict.fromkeys(names)]
     return [runtime for runtime in RUNTIMES.values() if scope in runtime.scopes]
+
+
+def _standings(
+    around: Surroundings, names: tuple[str, ...], scope: str | None, *, every_scope: bool
+) -> Iterator[Standing]:
+    """How agents stand in the scope that was named; else for the user, or in every scope that there is."""
+    for wanted in (scope,) if scope else ("user", "project") if every_scope else ("user",):
+        for runtime in _runtimes(names, wanted):
+            if scope or (wanted in runtime.scopes and (wanted == "user" or around.project is not None)):
+                yield runtime(around, wanted).standing(this_command())
 
 
 def _found(all_of_them: list[Runtime], *, installed: bool) -> list[Runtime]:
@@ -129,14 +145,13 @@ def _change(session: Session, chosen: list[Runtime], action: str, *, dry_run: bo
             _show_plan(session, one, plan, action, dry_run=dry_run)
     if failed:
         raise _failure(session, failed, [one.name for one, _ in done])
-    if session.as_json:
-        records = [_plan_record(one, plan) for one, plan in plans]
-        session.document("plugin", None, action=action, dry_run=dry_run, plugins=records)
-        return 0
     if action == "install" and hook.is_passing:
         session.output.warn(
             f"warning: {printable(hook.words[0])} will be gone some day; install it for good: uv tool install casnap"
         )
+    if session.as_json:
+        records = [_plan_record(one, plan) for one, plan in plans]
+        session.document("plugin", None, action=action, dry_run=dry_run, plugins=records)
     return 0
 
 
@@ -236,7 +251,9 @@ def _tell(session: Session, standings: list[Standing], *, detect: bool) -> int:
         records = [
             {
                 "runtime": one.runtime,
+                "scope": one.scope,
                 "found": one.found,
+                "version": one.version,
                 "where": list(one.where),
                 "installed": one.installed,
                 "differs": one.differs or None,
@@ -247,11 +264,12 @@ def _tell(session: Session, standings: list[Standing], *, detect: bool) -> int:
         session.document("plugin", None, action="detect" if detect else "status", agents=records)
         return 0
     for one in standings:
-        state = ", ".join(map(printable, one.where)) if one.found else "not found"
+        version = [one.version] if one.version else []
+        state = ", ".join(map(printable, [*version, *one.where])) if one.found else "not found"
         if not detect:
             state = "set up" if one.installed else "not set up" if one.found else "not found"
             state += f", but not as today: {printable(one.differs)}" if one.differs else ""
-        session.output.data(f"{one.runtime:<12} {state}")
+        session.output.data(f"{one.runtime:<12} {state}" if detect else f"{one.runtime:<12} {one.scope:<8} {state}")
         for sentence in one.todo if one.installed and not detect else ():
             session.output.talk(f"note: {one.title}: {printable(sentence)}")
     return 0

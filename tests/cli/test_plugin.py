@@ -10,16 +10,18 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from casnap.agents.installing import apply
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.own_files import PACKAGE, SKILL
 from casnap.agents.installing.plan import FileChange
 from casnap.agents.installing.records import alone
 from casnap.codec.hashing import checksum
-from support.cli import Result, environment, run
+from support.cli import CHECKOUT, Result, environment, run
 
 EVENTS = ["UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"]
 
@@ -201,7 +203,7 @@ def test_without_any_agent_there_is_nothing_to_do(home: Path) -> None:
     for action in ("install", "uninstall"):
         assert "--runtime claude-code" in plugin(action, check=13).stderr
     assert [line.split()[1:] for line in plugin("detect").stdout.splitlines()] == [["not", "found"]] * 3
-    assert [one["found"] for one in plugin("status", "--json").json()["agents"]] == [False] * 3
+    assert [one["found"] for one in plugin("status", "--json").json()["agents"]] == [False] * 4
 
 
 @pytest.mark.parametrize("words", [("frobnicate",), ("install", "--runtime", "zork"), ("install", "--scope", "zork")])
@@ -258,6 +260,66 @@ def test_killed_at_any_moment_the_file_is_the_old_one_or_the_new_one(action: str
     assert seen == {MINE, new}
 
 
+def test_who_wants_no_tool_without_a_checkpoint_is_not_overruled(claude: Path) -> None:
+    settings = claude / "settings.json"
+    settings.write_bytes(MINE)
+    plugin("install")
+    line = commands(settings)["PreToolUse"][0]
+    settings.write_text(settings.read_text().replace(line, f"{line} --require").replace("/casnap", "/older/casnap"))
+    plugin("install")
+    assert {command for event in EVENTS for command in commands(settings)[event]} == {f"{line} --require", "make lint"}
+    assert "set up, but" not in plugin("status").stdout
+
+
+def test_what_was_empty_before_and_in_use_meanwhile_stays(claude: Path) -> None:
+    settings = claude / "settings.json"
+    settings.write_text('{"hooks": {"Stop": []}, "model": "a"}')
+    plugin("install")
+    settings.write_text(settings.read_text().replace('"a"', '"b"'))
+    plugin("uninstall")
+    assert json.loads(settings.read_text()) == {"hooks": {"Stop": []}, "model": "b"}
+
+
+def test_it_is_told_that_the_agent_runs_no_hooks_at_all(claude: Path) -> None:
+    (claude / "settings.json").write_text('{"disableAllHooks": true}')
+    assert "note: Claude Code runs no hooks while disableAllHooks is true in" in plugin("install").stderr
+
+
+def test_status_tells_of_each_scope_and_detect_of_each_agent_with_its_version(
+    claude: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home / ".local" / "share" / "claude" / "versions" / "2.1.332"
+    node = home / "node" / "lib" / "node_modules" / "openclaw"
+    python = home / "python"
+    for path in (program, node / "dist" / "openclaw.mjs", python / "bin" / "hermes"):
+        path.parent.mkdir(parents=True)
+        path.write_text("#!/bin/false\n")
+        path.chmod(0o755)
+    (node / "package.json").write_text('{"name": "openclaw", "version": "2026.9.6"}')
+    (python / "lib" / "python3.11" / "site-packages" / "hermes_agent-0.19.0.dist-info").mkdir(parents=True)
+    programs = home / "bin"
+    programs.mkdir()
+    (programs / "claude").symlink_to(program)
+    (programs / "openclaw").symlink_to(node / "dist" / "openclaw.mjs")
+    (programs / "hermes").symlink_to(python / "bin" / "hermes")
+    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
+    detected = plugin("detect").stdout.splitlines()
+    assert [line.split()[:2] for line in detected] == [
+        ["claude-code", "2.1.332,"],
+        ["openclaw", "2026.9.6,"],
+        ["hermes", "0.19.0,"],
+    ]
+    plugin("install", "--runtime", "claude-code")
+    (home / "project").mkdir()
+    told = run("plugin", "status", "--json", cwd=home / "project", check=0).json()["agents"]
+    assert [(one["runtime"], one["scope"], one["installed"], one["version"]) for one in told] == [
+        ("claude-code", "user", True, "2.1.332"),
+        ("openclaw", "user", False, "2026.9.6"),
+        ("hermes", "user", False, "0.19.0"),
+        ("claude-code", "project", False, "2.1.332"),
+    ]
+
+
 def test_somebody_who_writes_between_plan_and_act_is_not_overwritten(claude: Path) -> None:
     (claude / "settings.json").write_bytes(b"theirs")
     with pytest.raises(Exception, match="changed it meanwhile"):
@@ -271,6 +333,7 @@ def test_somebody_who_writes_between_plan_and_act_is_not_overwritten(claude: Pat
         ("/home/u/.local/bin/casnap", False),
         ("/home/u/.cache/uv/archive-v0/abc/bin/casnap", True),
         ("/home/u/.local/pipx/.cache/1234/bin/casnap", True),
+        ("/somewhere/archive-v0/abc/bin/casnap", True),
         ("/usr/bin/casnap", False),
     ],
 )
@@ -279,10 +342,11 @@ def test_a_program_that_will_be_gone_is_known(path: str, passing: bool) -> None:
 
 
 def test_the_skill_passes_the_rules_for_skills() -> None:
-    text = (Path(apply.__file__).parent.parent / "skill" / "casnap" / "SKILL.md").read_text("utf-8")
+    text = (SKILL / "SKILL.md").read_text("utf-8")
     _, head, body = text.split("---\n", 2)
     yaml = pytest.importorskip("yaml")
     fields = yaml.safe_load(head)
+    assert pytest.importorskip("skills_ref").validate(SKILL) == []
     assert fields["name"] == "casnap"
     assert 1 <= len(fields["description"]) <= 1024
     assert set(fields) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
@@ -298,6 +362,16 @@ def test_the_skill_passes_the_rules_for_skills() -> None:
         assert phrase in fields["description"]
         assert phrase in body
     assert len(body.splitlines()) < 150
+
+
+def test_the_wheel_holds_whatever_agents_get(tmp_path: Path) -> None:
+    build = "import sys; from hatchling.build import build_wheel; print(build_wheel(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", build, tmp_path], cwd=CHECKOUT, capture_output=True, check=True)
+    with zipfile.ZipFile(tmp_path / done.stdout.decode().split()[-1]) as wheel:
+        held = {name for name in wheel.namelist() if name.startswith("casnap/agents/")}
+    for directory in (PACKAGE / "plugins", PACKAGE / "skill"):
+        files = [path for path in directory.rglob("*") if path.is_file() and path.suffix != ".pyc"]
+        assert {path.relative_to(PACKAGE.parent.parent).as_posix() for path in files} <= held
 
 
 # -- files of casnap's own -----------------------------------------------------------------------------------

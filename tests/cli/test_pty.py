@@ -232,6 +232,22 @@ def test_progress_is_a_bar_on_the_terminal_of_standard_error_and_nowhere_else(
             assert not {"━", "\x1b"} & {*at_terminal("checkpoint", "--full", cwd=rolled).screen}
 
 
+def test_a_person_hears_what_an_agent_asks_and_answers_it(
+    home: Path, at_terminal: AtTerminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = home / "openclaw"
+    program.write_text('#!/bin/sh\nprintf "may it? "\nread answer\nprintf "%s" "$answer" >> "$HOME/answers"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    words = ("plugin", "install", "--runtime", "openclaw")
+    seen = at_terminal(*words, cwd=home, typed="yes\nno\n")
+    assert (seen.status, seen.screen.count("may it? ")) == (0, 2)
+    assert (home / "answers").read_text() == "yesno"
+    monkeypatch.setenv("CASNAP_NO_INPUT", "1")
+    at_terminal(*words, cwd=home, typed="yes\nyes\n")
+    assert (home / "answers").read_text() == "yesno"
+
+
 def test_a_long_command_without_a_terminal_says_a_line_every_ten_seconds(
     rolled: Path, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import random
+import re
 import subprocess
 import sys
 from typing import Any
 
+import json5
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -35,16 +38,14 @@ OTHER_HANDLERS = st.sampled_from(["lint", "casnap list", "/x/casnap-hook", "echo
 GROUPS = st.lists(OTHER_HANDLERS, min_size=1, max_size=2).flatmap(
     lambda handlers: st.sampled_from([{"hooks": handlers}, {"matcher": "Edit", "hooks": handlers}])
 )
-HOOKS = st.dictionaries(
-    st.sampled_from([*WANTED, "Notification"]), st.lists(GROUPS, min_size=1, max_size=2), max_size=3
-)
+HOOKS = st.dictionaries(st.sampled_from([*WANTED, "Notification"]), st.lists(GROUPS, max_size=2), max_size=3)
 
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
     """What a person may have in their settings, hooks of others among it."""
     found: dict[str, Any] = draw(st.dictionaries(TEXTS.filter(lambda name: name != "hooks"), VALUES, max_size=4))
-    if hooks := draw(HOOKS):
+    if (hooks := draw(st.none() | HOOKS)) is not None:
         found["hooks"] = hooks
     return dict(draw(st.permutations(list(found.items()))))
 
@@ -74,20 +75,21 @@ def test_what_goes_in_is_there_and_comes_out_again(value: dict[str, Any], indent
     after = with_hooks(before, WANTED, "settings")
     assert json.loads(after) == merged(value)
     assert with_hooks(after, WANTED, "settings") == after
-    assert json.loads(without_hooks(after, "settings")) == value
+    assert without_hooks(after, "settings", before) == before
     assert without_hooks(before, "settings") == before
 
 
 @few
 @given(configurations(), INDENTS, configurations())
 def test_what_others_change_meanwhile_stays(value: dict[str, Any], indent: Any, more: dict[str, Any]) -> None:
-    after = json.loads(with_hooks(written(value, indent), WANTED, "settings"))
+    before = written(value, indent)
+    after = json.loads(with_hooks(before, WANTED, "settings"))
     hooks = {**after["hooks"]}
-    for event, groups in more.pop("hooks", {}).items():
+    for event, groups in [(event, groups) for event, groups in more.pop("hooks", {}).items() if groups]:
         hooks[event] = [*groups, *hooks.get(event, [])]
         value.setdefault("hooks", {})[event] = [*groups, *value.get("hooks", {}).get(event, [])]
     edited = written({**after, **more, "hooks": hooks}, indent)
-    assert json.loads(without_hooks(edited, "settings")) == {**value, **more}
+    assert json.loads(without_hooks(edited, "settings", before)) == {**value, **more}
 
 
 @few
@@ -96,6 +98,43 @@ def test_hooks_of_an_older_path_are_replaced(value: dict[str, Any], indent: Any)
     old = json.loads(json.dumps(WANTED).replace("/opt/my tools", "/old"))
     before = with_hooks(written(value, indent), old, "settings")
     assert json.loads(with_hooks(before, WANTED, "settings")) == merged(value)
+
+
+def between(chance: random.Random) -> str:
+    """What may stand between any two signs of a file that has comments."""
+    pieces = [" ", "\n", "\t", "\n  ", "\n\n", f"/*~{chance.random()}*/", f"//~{chance.random()}\n"]
+    return "".join(chance.choices(pieces, k=chance.choice([0, 0, 1, 2])))
+
+
+def scrawled(value: Any, chance: random.Random) -> str:
+    """The value as somebody may have written it."""
+
+    def space() -> str:
+        return between(chance)
+
+    if isinstance(value, dict):
+        members = [(scrawled(key, chance), scrawled(one, chance)) for key, one in value.items()]
+        parts = [f"{space()}{key}{space()}:{space()}{one}" for key, one in members]
+    elif isinstance(value, list):
+        parts = [space() + scrawled(one, chance) for one in value]
+    else:
+        return json.dumps(value, ensure_ascii=False)
+    inside = (space() + ",").join(parts) + (space() + "," if parts and chance.random() < 0.3 else "") + space()
+    return f"{{{inside}}}" if isinstance(value, dict) else f"[{inside}]"
+
+
+@few
+@given(configurations(), st.randoms(use_true_random=False))
+def test_wherever_comments_stand_they_stay_and_what_comes_out_is_json(value: dict[str, Any], chance: Any) -> None:
+    before = between(chance) + scrawled(value, chance) + between(chance)
+    after = with_hooks(before.encode(), WANTED, "settings")
+    back = without_hooks(after, "settings", before.encode()).decode()
+    assert with_hooks(after, WANTED, "settings") == after
+    comments = sorted(re.findall(r"~[\d.e-]+", before))
+    for text in (after.decode(), back):
+        assert sorted(re.findall(r"~[\d.e-]+", text)) == comments
+    assert json5.loads(back) == json5.loads(before)
+    assert json5.loads(after.decode()) == merged(value)
 
 
 COMMENTED = """// of mine

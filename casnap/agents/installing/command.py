@@ -6,7 +6,14 @@ import os
 import shlex
 from collections.abc import Sequence
 
-_PASSING = ("/uv/archive-v0/", "/uv/environments-v2/", "/.cache/uv/", "/pipx/.cache/", "/pip-ephem-wheel-cache-")
+_PASSING = (
+    "/archive-v0/",
+    "/environments-v2/",
+    "/builds-v0/",
+    "/.cache/uv/",
+    "/pipx/.cache/",
+    "/pip-ephem-wheel-cache-",
+)
 """Pieces of paths at which programs are that somebody runs once."""
 
 
@@ -16,9 +23,9 @@ class HookCommand:
     def __init__(self, words: Sequence[str]) -> None:
         self.words = tuple(words)
 
-    def line(self, agent: str) -> str:
+    def line(self, agent: str, *, require: bool = False) -> str:
         """For the shell: many agents read the hooks of others, and only this form is understood by all of them."""
-        return shlex.join([*self.words, "hook", "--agent", agent])
+        return shlex.join([*self.words, "hook", "--agent", agent, *(["--require"] if require else [])])
 
     @property
     def is_passing(self) -> bool:
@@ -35,4 +42,9 @@ def is_ours(line: object) -> bool:
     except ValueError:
         return False
     before = dict(zip(words[1:], words, strict=False)).get("hook", "")
-    return before == "casnap" or os.path.basename(before) == "casnap"
+    return os.path.basename(before) == "casnap"
+
+
+def requires(line: str) -> bool:
+    """Whether a command line of ours keeps tools from running without a checkpoint, as the person wanted."""
+    return "--require" in shlex.split(line)

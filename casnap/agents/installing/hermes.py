@@ -26,6 +26,7 @@ class Hermes(Runtime):
     name = "hermes"
     title = "Hermes"
     program = "hermes"
+    distribution = "hermes_agent"
 
     @property
     def configuration(self) -> Path:
@@ -48,7 +49,7 @@ class Hermes(Runtime):
             after = with_name(before or b"", NAME, where)
         except Unsuitable:
             return self._by_command("enable", files)
-        without = None if before is None else without_name(before, NAME, where, self._first)
+        without = None if before is None else without_name(before, NAME, where, self.first(self._settings))
         settings = FileChange(self._settings, before, after, shared=True, without=without)
         off = (_OFF,) if NAME in names(after, where, "disabled") else ()
         return Plan(self.name, (*files, settings), (*off, _TODO))
@@ -59,17 +60,12 @@ class Hermes(Runtime):
             *without_plugin_in(self._target, self.name, self.record),
             *without_skill_in(self.configuration / "skills", self.record),
         ]
-        where = str(self._settings)
+        where, first = str(self._settings), self.first(self._settings)
         try:
-            steps = self.given_back(self._settings, lambda data: without_name(data, NAME, where, self._first))
+            steps = self.given_back(self._settings, lambda data: without_name(data, NAME, where, first))
         except Unsuitable:
             return self._by_command("disable", files)
         return Plan(self.name, (*steps, *files))
-
-    @property
-    def _first(self) -> bytes | None:
-        """What its configuration was before casnap changed it, whoever has changed it since."""
-        return next((kept.before for kept in self.record.files if kept.path == str(self._settings)), None)
 
     def _by_command(self, what: str, files: list[FileChange]) -> Plan:
         """Let Hermes do it, and ask nobody whether the plugin may replace tools of Hermes: it has none."""

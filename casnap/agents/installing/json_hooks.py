@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from casnap.agents.installing.command import is_ours
@@ -27,23 +27,25 @@ def with_hooks(data: bytes, wanted: Groups, where: str) -> bytes:
     """
     with _understood(where):
         document = _Document(data, where)
-        if document.ours() == [(event, dict(group)) for event, group in wanted.items()]:
+        present = document.ours()
+        if len(present) == len(wanted) and dict(present) == {event: dict(group) for event, group in wanted.items()}:
             return data
-        document.remove_ours()
+        document.remove_ours(kept={"hooks", *wanted})
         for event, group in wanted.items():
             document.add(event, group)
         return _checked(data, document.text(), where)
 
 
-def without_hooks(data: bytes, where: str) -> bytes:
-    """A file without hooks of casnap; what held nothing else goes, too.
+def without_hooks(data: bytes, where: str, first: bytes | None = None) -> bytes:
+    """A file without hooks of casnap; what held nothing else goes, too, if it was not in the file at ``first``.
 
     Raises:
         Usage: as for :func:`with_hooks`.
     """
     with _understood(where):
         document = _Document(data, where)
-        return _checked(data, document.text(), where) if document.remove_ours() else data
+        kept = _Document(first, where).containers() if first is not None else set()
+        return _checked(data, document.text(), where) if document.remove_ours(kept) else data
 
 
 def our_hooks(data: bytes, where: str) -> list[tuple[str, dict[str, Any]]]:
@@ -54,6 +56,23 @@ def our_hooks(data: bytes, where: str) -> list[tuple[str, dict[str, Any]]]:
     """
     with _understood(where):
         return _Document(data, where).ours()
+
+
+def our_commands(data: bytes, where: str) -> list[str]:
+    """The command lines of casnap's hooks in a file.
+
+    Raises:
+        Usage: as for :func:`with_hooks`.
+    """
+    handlers = [handler for _, group in our_hooks(data, where) for handler in group["hooks"]]
+    return [one["command"] for one in handlers if isinstance(one, dict) and is_ours(one.get("command"))]
+
+
+def hooks_are_off(data: bytes) -> bool:
+    """Whether a file that was understood tells the agent to run no hooks at all."""
+    from json5 import loads
+
+    return loads(data.decode("utf-8").removeprefix(_BOM)).get("disableAllHooks") is True
 
 
 @contextlib.contextmanager
@@ -148,10 +167,15 @@ class _Document:
             found["hooks"] = {event: groups for event, groups in hooks.items() if groups}
         return {name: value for name, value in found.items() if name != "hooks" or value}
 
-    def remove_ours(self) -> bool:
-        """Take out what is casnap's; whether anything was."""
+    def containers(self) -> set[str]:
+        """``hooks`` if there is that, and the events in it."""
+        return set() if self._hooks is None else {"hooks", *(event for event, _ in self._events())}
+
+    def remove_ours(self, kept: Collection[str] = ()) -> bool:
+        """Take out what is casnap's, and what is empty then and not to be ``kept``; whether anything was."""
         found = False
-        for _, groups in list(self._events()):
+        for event, groups in list(self._events()):
+            before = len(groups.values)
             for group in list(groups.values):
                 handlers = _member(group, "hooks")
                 if handlers is None or type(handlers).__name__ != "JSONArray":
@@ -162,9 +186,9 @@ class _Document:
                         found = True
                         if not handlers.values:
                             _remove_item(groups, group)
-            if found and not groups.values:
+            if before and not groups.values and event not in kept:
                 _remove_member(self._hooks, groups)
-        if found and not self._hooks.values:
+        if found and not self._hooks.values and "hooks" not in kept:
             _remove_member(self._root, self._hooks)
             self._hooks = None
         return found
@@ -284,16 +308,26 @@ def _close_gap(parent: Any, at: int, firsts: list[Any]) -> None:
     if at < len(parent.values) - 1:
         following = firsts[at + 1]
         rest = _split(following.wsc_before)[0] if at == 0 else following.wsc_before
-        following.wsc_before = [*before, *rest]
+        following.wsc_before = _ended([*before, *rest])
     elif at:
         behind = removed.wsc_after
         if not _has_lines(parent.leading_wsc):  # it was in one line, until casnap's came
             behind = [piece for piece in behind if not _has_lines([piece])]
-        parent.values[at - 1].wsc_after = [*parent.values[at - 1].wsc_after, *before, *behind]
+        parent.values[at - 1].wsc_after = _ended([*parent.values[at - 1].wsc_after, *before, *behind])
     else:
         comments = _stripped(parent.leading_wsc)
-        parent.leading_wsc = [*comments, *removed.wsc_after] if comments else []
+        parent.leading_wsc = _ended([*comments, *removed.wsc_after]) if comments else []
         parent.trailing_comma = None
+
+
+def _ended(pieces: list[Any]) -> list[Any]:
+    """The same with a line break behind each comment that would swallow what follows."""
+    found: list[Any] = []
+    for piece, following in zip(pieces, [*pieces[1:], None], strict=False):
+        found.append(piece)
+        if str(getattr(piece, "value", "")).startswith("//") and not (following and _has_lines([following])):
+            found.append("\n")
+    return found
 
 
 def _has_lines(pieces: list[Any]) -> bool:

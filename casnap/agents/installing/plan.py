@@ -48,7 +48,7 @@ class Plan(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """How an agent stands: whether it is ``found`` here, and whether its hooks are ``installed``.
+    """How an agent stands in a scope: whether it is ``found`` here, and whether its hooks are ``installed``.
 
     ``differs`` says in what an installation is not what it would be today. ``todo`` is what the person has to do.
     """
@@ -59,4 +59,6 @@ class Standing(Struct, frozen=True):
     where: tuple[str, ...] = ()
     installed: bool = False
     differs: str = ""
+    scope: str = "user"
+    version: str | None = None
     todo: tuple[str, ...] = ()

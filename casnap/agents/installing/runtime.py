@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
 from casnap.agents.installing.plan import FileChange, Plan, Standing
 from casnap.agents.installing.records import Record, Records
+from casnap.agents.installing.versions import version_of
 from casnap.codec.hashing import checksum
 from casnap.errors import Usage
 
@@ -47,6 +49,7 @@ class Runtime(ABC):
     title: str
     program: str
     scopes: tuple[str, ...] = ("user",)
+    distribution: str = ""
 
     def __init__(self, around: Surroundings, scope: str) -> None:
         if scope not in self.scopes:
@@ -78,6 +81,10 @@ class Runtime(ABC):
         known = self.record.original(path, before)
         return [FileChange(path, before, known.before if known else without(before), shared=True)]
 
+    def first(self, path: Path) -> bytes | None:
+        """What a file was before casnap changed it, whoever has changed it since."""
+        return next((kept.before for kept in self.record.files if kept.path == str(path)), None)
+
     @property
     @abstractmethod
     def configuration(self) -> Path:
@@ -101,14 +108,17 @@ class Runtime(ABC):
 
     def standing(self, command: HookCommand) -> Standing:
         """How it stands. What cannot be read is said in ``differs``."""
-        where = [path for path in (self.around.program(self.program), *self._configured()) if path]
+        program = self.around.program(self.program)
+        where = [path for path in (program, *self._configured()) if path]
+        version = version_of(program, self.distribution) if program else None
+        found = Standing(self.name, self.title, bool(where), tuple(where), scope=self.scope, version=version)
         try:
             installed = bool(self.uninstall_plan().needed)
             plan = self.install_plan(command)
         except Usage as error:
-            return Standing(self.name, self.title, bool(where), tuple(where), differs=error.message)
+            return replace(found, differs=error.message)
         differs = "; ".join(_differences(plan)) if installed else ""
-        return Standing(self.name, self.title, bool(where), tuple(where), installed, differs, plan.todo)
+        return replace(found, installed=installed, differs=differs, todo=plan.todo)
 
     def _configured(self) -> Iterator[str]:
         if self.configuration.is_dir():
