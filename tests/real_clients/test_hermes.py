@@ -46,6 +46,7 @@ def test_hermes_has_a_checkpoint_from_before_each_turn_and_one_from_after(machin
         before = configuration(directory, "config.yaml", "plugins/**/*", "skills/casnap/**/*")
         machine.casnap("plugin", "install", "--runtime", "hermes", env=env)
         machine.run(hermes / "hermes", "chat", "-q", "make", "--yolo", env=env)
+    assert (directory / "config.yaml").read_bytes().startswith(before["config.yaml"])
     require_turn(machine, "hermes")
     machine.casnap("plugin", "uninstall", "--runtime", "hermes", env=env)
     assert configuration(directory, "config.yaml", "plugins/**/*", "skills/casnap/**/*") == before

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,18 +33,24 @@ def openclaw(cache: Path) -> Path:
     return programs
 
 
-def settings(address: str, workspace: Path) -> str:
+def settings(address: str, workspace: Path, *, sees: bool) -> str:
+    """A configuration, in which a person allows the plugin to see conversations, or does not."""
     models = [{"id": "mock", "name": "mock", "contextWindow": 100000, "maxTokens": 4000}]
     provider = {"baseUrl": f"{address}/v1", "apiKey": "x", "api": "openai-completions", "models": models}
-    found = {
+    found: dict[str, Any] = {
         "models": {"providers": {"mock": provider}},
         "agents": {"defaults": {"workspace": str(workspace), "model": {"primary": "mock/mock"}, "skipBootstrap": True}},
         "gateway": {"mode": "local"},
     }
-    return json.dumps(found, indent=2) + "\n"
+    if sees:
+        found["plugins"] = {"entries": {"casnap": {"hooks": {"allowConversationAccess": True}}}}
+    return "// mine\n" + json.dumps(found, indent=2) + "\n"
 
 
-def test_openclaw_has_a_checkpoint_from_before_each_turn_and_one_from_after(machine: Machine, openclaw: Path) -> None:
+@pytest.mark.parametrize("sees", [False, True])
+def test_openclaw_has_a_checkpoint_from_before_each_turn_and_one_from_after(
+    sees: bool, machine: Machine, openclaw: Path
+) -> None:
     directory = machine.home / ".openclaw"
     directory.mkdir()
     env = {"PATH": f"{machine.environ['PATH']}:{openclaw}"}
@@ -52,12 +59,17 @@ def test_openclaw_has_a_checkpoint_from_before_each_turn_and_one_from_after(mach
         ("exec", {"command": "echo made > made.txt"}),
     ]
     with model(script) as server:
-        (directory / "openclaw.json").write_text(settings(server.address, machine.workspace))
+        (directory / "openclaw.json").write_text(settings(server.address, machine.workspace, sees=sees))
         before = configuration(directory, "openclaw.json", "skills/**/*")
+        refused = machine.casnap("plugin", "install", "--runtime", "openclaw", env=env, check=1)
+        assert "requires capability consent" in refused.stderr
+        assert configuration(directory, "openclaw.json") == {"openclaw.json": before["openclaw.json"]}
         machine.casnap("plugin", "install", "--runtime", "openclaw", "--accept-capabilities", env=env)
+        assert "nothing to do" in machine.casnap("plugin", "install", "--runtime", "openclaw", env=env).stdout
         machine.run(
             openclaw / "openclaw", "agent", "--local", "--agent", "main", "--message", "make", "--json", env=env
         )
     require_turn(machine, "openclaw")
+    assert machine.checkpoints()[0]["origin"]["tool"] == ("" if sees else "edit")  # from the prompt, or the first tool
     machine.casnap("plugin", "uninstall", "--runtime", "openclaw", env=env)
     assert configuration(directory, "openclaw.json", "skills/**/*") == before

@@ -48,7 +48,9 @@ class Machine:
         }
         (root / "tmp").mkdir()
 
-    def run(self, *words: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Result:
+    def run(
+        self, *words: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None, check: int = 0
+    ) -> Result:
         command = [str(word) for word in words]
         done = subprocess.run(
             command,
@@ -60,11 +62,11 @@ class Machine:
             check=False,
         )
         out, err = (stream.decode("utf-8", "backslashreplace") for stream in (done.stdout, done.stderr))
-        assert done.returncode == 0, f"{command}: {done.returncode}\n{out[-SHOWN:]}\n{err[-SHOWN:]}"
+        assert done.returncode == check, f"{command}: {done.returncode}\n{out[-SHOWN:]}\n{err[-SHOWN:]}"
         return Result(tuple(command), done.returncode, out, err)
 
-    def casnap(self, *words: str, env: Mapping[str, str] | None = None) -> Result:
-        return self.run(Path(sys.executable).parent / "casnap", *words, env=env)
+    def casnap(self, *words: str, env: Mapping[str, str] | None = None, check: int = 0) -> Result:
+        return self.run(Path(sys.executable).parent / "casnap", *words, env=env, check=check)
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Oldest first."""
