@@ -100,6 +100,9 @@ def test_a_newer_plugin_needs_no_consent_once_more(settings: Path, home: Path) -
     plugin("install")
     assert told(home) == []
     assert index.read_bytes() == new
+    plugin("uninstall")
+    assert not index.parent.parent.exists()
+    assert settings.read_text() == MINE
 
 
 def test_one_that_was_switched_off_is_switched_on_where_somebody_asks(settings: Path, home: Path) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
-from casnap.agents.installing.own_files import plugin_in, skill_in, without_plugin_in, without_skill_in
+from casnap.agents.installing.own_files import plugin_in, skill_in, without_own, without_skill_in
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan
 from casnap.agents.installing.runtime import Runtime
 
@@ -61,7 +61,7 @@ class OpenClaw(Runtime):
     def uninstall_plan(self) -> Plan:
         """Taken out by OpenClaw itself, and everything of casnap's gone."""
         files = [
-            *without_plugin_in(self._target, self.name, self.record),
+            *without_own(self._target),
             *without_skill_in(self.configuration / "skills", self.record),
         ]
         if not read_configuration(self._settings).links(self._target):

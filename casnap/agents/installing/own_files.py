@@ -43,6 +43,11 @@ def without_plugin_in(directory: Path, name: str, record: Record) -> list[FileCh
     return _cleared(_shipped(PACKAGE / "plugins" / name), directory, record, made)
 
 
+def without_own(directory: Path) -> list[FileChange]:
+    """What takes away a directory that nobody but casnap has to do with, whatever is in it."""
+    return [FileChange(path, read(path), None) for path in sorted(directory.rglob("*")) if path.is_file()]
+
+
 def _shipped(source: Path) -> dict[str, bytes]:
     return {path.relative_to(source).as_posix(): path.read_bytes() for path in _files(source)}
 
