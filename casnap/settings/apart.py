@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from collections.abc import Callable
@@ -14,7 +15,7 @@ def apart(act: Callable[[], None], *, seconds: float) -> bool:
     This process must have no other thread. What ``act`` raises is nobody's to see.
     """
     ours, theirs = os.pipe()  # closed by the kernel when the other process ends, however it does
-    if os.fork() == 0:
+    if (child := os.fork()) == 0:
         try:
             os.close(ours)
             _leave_everybody()
@@ -25,7 +26,11 @@ def apart(act: Callable[[], None], *, seconds: float) -> bool:
     poll = select.poll()
     poll.register(ours, select.POLLIN)
     try:
-        return bool(poll.poll(max(0.0, seconds) * 1000))
+        ended = bool(poll.poll(max(0.0, seconds) * 1000))
+        if ended:
+            with contextlib.suppress(ChildProcessError):  # whoever ignores their children has none to wait for
+                os.waitpid(child, 0)  # in a container nobody else may clear away what has ended
+        return ended
     finally:
         os.close(ours)
 

@@ -1,0 +1,48 @@
+"""Work in a forked process that is waited for only so long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import os, signal, sys, time
+from pathlib import Path
+from casnap.settings.apart import apart
+{before}
+ended = apart(lambda: {act}, seconds={seconds})
+try:
+    left = os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    left = None
+print(ended, left)
+"""
+
+
+def told(act: str, seconds: float, before: str = "") -> str:
+    program = PROGRAM.format(act=act, seconds=seconds, before=before)
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    return done.stdout.strip()
+
+
+@pytest.mark.parametrize("act", ["None", "1 / 0", "os._exit(3)", "os.kill(os.getpid(), 9)", "print('loud')"])
+def test_what_ends_in_time_is_cleared_away_and_says_nothing(act: str) -> None:
+    assert told(act, 30) == "True None"
+
+
+def test_who_ignores_their_children_need_not_clear_them_away() -> None:
+    assert told("None", 30, "signal.signal(signal.SIGCHLD, signal.SIG_IGN)") == "True None"
+
+
+def test_what_takes_longer_goes_on_in_a_session_of_its_own(tmp_path: Path) -> None:
+    went_on = tmp_path / "went on"
+    act = f"(time.sleep(1), Path({str(went_on)!r}).write_text(str(os.getsid(0) == os.getpid())))"
+    assert told(act, 0.01) == "False (0, 0)"  # whoever reads our output does not wait for it
+    for _ in range(600):
+        if went_on.exists() and went_on.read_text():
+            break
+        subprocess.run(["sleep", "0.05"], check=True)
+    assert went_on.read_text() == "True"
