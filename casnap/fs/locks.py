@@ -16,8 +16,8 @@ from casnap.errors import Busy, StorageFailed
 POLL = 0.01
 """Seconds between two tries for a lock that is held."""
 
-LONG_POLL = 0.05
-"""The same where many may wait at once."""
+LONG_POLLS = (0.05, 0.4)
+"""The same where many may wait at once: at first, and at most, each pause twice the one before."""
 
 _held: weakref.WeakSet[Lock] = weakref.WeakSet()
 
@@ -96,12 +96,14 @@ def hold(path: Path, wait: float, unless: Callable[[], bool] = lambda: False) ->
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         deadline = time.monotonic() + wait
+        pause, longest = LONG_POLLS
         while not try_flock(fd, 0):
             left = deadline - time.monotonic()
             if left <= 0 or unless():
                 os.close(fd)
                 return None
-            time.sleep(min(left, LONG_POLL))
+            time.sleep(min(left, pause))
+            pause = min(2 * pause, longest)
     except BaseException:
         os.close(fd)
         raise
