@@ -45,7 +45,7 @@ def _before_tool(
 ) -> dict[str, str] | None:
     if tool_name in READS_ONLY:
         return None
-    if _tell("before_tool", session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id) == BLOCKED:
+    if _tell("before_tool", session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id):
         return {"action": "block", "message": "casnap could take no checkpoint: run `casnap status` to see why"}
     return None
 
@@ -58,29 +58,32 @@ def _at_session_end(session_id: str = "", **_: Any) -> None:
     _tell("session_end", session=session_id)
 
 
-def _tell(event: str, **more: str) -> int:
-    """Run ``casnap hook``; its exit status, 0 where it could not be run."""
+def _tell(event: str, **more: str) -> bool:
+    """Run ``casnap hook``; whether the agent must not go on, which is never so unless a checkpoint is required.
+
+    A status of 2 alone says nothing: Python and shells end with it, too, when they find no program to run.
+    """
     try:
         settings = _settings()
         if settings.get("autoCheckpoint", True) is False:
-            return 0
-        require = ["--require"] if settings.get("require") is True else []
+            return False
+        requires = settings.get("require") is True
         payload = {
             "event": event,
             "workspaces": _workspaces(settings),
             **{key: str(text) for key, text in more.items()},
         }
         done = subprocess.run(
-            [*_command(), "hook", "--agent", "hermes", *require],
+            [*_command(), "hook", "--agent", "hermes", *(["--require"] if requires else [])],
             input=json.dumps(payload).encode("utf-8"),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             timeout=PATIENCE,
             check=False,
         )
-        return done.returncode
+        return requires and done.returncode == BLOCKED
     except Exception:  # whatever it is: the agent goes on, and `casnap doctor` tells that no hook fires
-        return 0
+        return False
 
 
 def _settings() -> dict[str, Any]:
