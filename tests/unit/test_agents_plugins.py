@@ -116,6 +116,66 @@ def test_hermes_takes_the_workspaces_that_are_configured(
     assert casnap.told[0]["workspaces"] == (told or [str(tmp_path)])
 
 
+def knows(monkeypatch: pytest.MonkeyPatch, begun: Any, gone: Any) -> None:
+    """What Hermes knows of the session of task ``t``: where it was begun, and where its shell is now."""
+    terminal = types.ModuleType("tools.terminal_tool")
+    terminal.resolve_task_overrides = lambda task: {"cwd": begun} if task == "t" else {}  # type: ignore[attr-defined]
+    terminal.get_session_cwd = lambda task: gone if task == "t" else None  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "tools.terminal_tool", terminal)
+
+
+@pytest.mark.parametrize(
+    ("begun", "gone", "told"),
+    [
+        ("project", "project", ["project"]),
+        ("project", "project/inner", ["project"]),
+        ("project", "project2", ["project", "project2"]),
+        ("project", "no such", ["project"]),
+        (None, "project", [".", "project"]),
+        ("no such", None, ["."]),
+        (5, object(), ["."]),
+    ],
+)
+def test_hermes_tells_of_the_project_of_each_session_and_of_where_its_shell_has_gone(
+    begun: Any, gone: Any, told: list[str], tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("project/inner", "project2", "start"):
+        (tmp_path / name).mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "start")
+    begun, gone = (str(tmp_path / place) if isinstance(place, str) else place for place in (begun, gone))
+    knows(monkeypatch, begun, gone)
+    _, hooks = hermes(tmp_path, casnap)
+    hooks["pre_tool_call"](tool_name="terminal", task_id="t", session_id="s")
+    hooks["on_session_finalize"](session_id="t")
+    hooks["on_session_end"](task_id="another")
+    monkeypatch.setenv("TERMINAL_ENV", "docker")  # paths of a container
+    hooks["on_session_end"](task_id="t")
+    here = str(tmp_path / "start")
+    expected = [here if name == "." else str(tmp_path / name) for name in told]
+    assert [one["workspaces"] for one in casnap.told] == [expected, expected, [here], [here]]
+
+
+@pytest.mark.parametrize("named", [".", "auto", "cwd", "", "inner", "~"])
+def test_hermes_takes_a_configured_directory_for_one_only_if_it_is(
+    named: str, tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("TERMINAL_CWD", named)
+    hermes(tmp_path, casnap)[1]["on_session_end"]()
+    assert casnap.told[0]["workspaces"] == [str(tmp_path if named == "~" else tmp_path / "inner")]
+
+
+def test_another_version_of_hermes_may_keep_sessions_elsewhere(
+    tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "tools.terminal_tool", types.ModuleType("tools.terminal_tool"))
+    hermes(tmp_path, casnap)[1]["on_session_end"](task_id="t")
+    assert casnap.told[0]["workspaces"] == [str(tmp_path)]
+
+
 def test_hermes_is_left_alone_where_that_is_configured(
     tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

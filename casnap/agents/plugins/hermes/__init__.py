@@ -35,30 +35,30 @@ def register(ctx: Any) -> None:
         ctx.register_hook(name, act)
 
 
-def _at_prompt(session_id: str = "", turn_id: str = "", user_message: Any = "", **_: Any) -> None:
+def _at_prompt(session_id: str = "", turn_id: str = "", task_id: str = "", user_message: Any = "", **_: Any) -> None:
     prompt = user_message if isinstance(user_message, str) else ""
-    _tell("prompt", session=session_id, turn=turn_id, prompt=prompt)
+    _tell("prompt", task_id, session=session_id, turn=turn_id, prompt=prompt)
 
 
 def _before_tool(
-    tool_name: str = "", session_id: str = "", turn_id: str = "", tool_call_id: str = "", **_: Any
+    tool_name: str = "", session_id: str = "", turn_id: str = "", task_id: str = "", tool_call_id: str = "", **_: Any
 ) -> dict[str, str] | None:
     if tool_name in READS_ONLY:
         return None
-    if _tell("before_tool", session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id):
+    if _tell("before_tool", task_id, session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id):
         return {"action": "block", "message": "casnap could take no checkpoint: run `casnap status` to see why"}
     return None
 
 
-def _at_turn_end(session_id: str = "", turn_id: str = "", **_: Any) -> None:
-    _tell("turn_end", session=session_id, turn=turn_id)
+def _at_turn_end(session_id: str = "", turn_id: str = "", task_id: str = "", **_: Any) -> None:
+    _tell("turn_end", task_id, session=session_id, turn=turn_id)
 
 
 def _at_session_end(session_id: str = "", **_: Any) -> None:
-    _tell("session_end", session=session_id)
+    _tell("session_end", session_id, session=session_id)  # editors' sessions have tasks of the same name
 
 
-def _tell(event: str, **more: str) -> bool:
+def _tell(event: str, task: str, **more: str) -> bool:
     """Run ``casnap hook``; whether the agent must not go on, which is never so unless a checkpoint is required.
 
     A status of 2 alone says nothing: Python and shells end with it, too, when they find no program to run.
@@ -70,7 +70,7 @@ def _tell(event: str, **more: str) -> bool:
         requires = settings.get("require") is True
         payload = {
             "event": event,
-            "workspaces": _workspaces(settings),
+            "workspaces": _configured(settings) or _directories(task),
             **{key: str(text) for key, text in more.items()},
         }
         done = subprocess.run(
@@ -98,11 +98,38 @@ def _settings() -> dict[str, Any]:
         return {}
 
 
-def _workspaces(settings: dict[str, Any]) -> list[str]:
+def _configured(settings: dict[str, Any]) -> list[str]:
     named = settings.get("workspace")
     listed = named if isinstance(named, list) else [named]
-    places = [os.path.expanduser(place) for place in listed if isinstance(place, str) and place]
-    return places or [os.environ.get("TERMINAL_CWD") or os.getcwd()]
+    return [os.path.expanduser(place) for place in listed if isinstance(place, str) and place]
+
+
+def _directories(task: str) -> list[str]:
+    """Where Hermes works: the directory that the session was begun for, and where its shell has gone from there.
+
+    A process may have many sessions, each in a project of its own, as editors have.
+    """
+    begun, gone = _of_session(task)
+    terminal = os.path.expanduser(os.environ.get("TERMINAL_CWD") or "")  # may be "." or "auto", where nothing is set
+    first = begun or (terminal if os.path.isabs(terminal) else os.getcwd())
+    return [first, gone] if gone and not _is_within(gone, first) else [first]
+
+
+def _of_session(task: str) -> tuple[str, str]:
+    """What Hermes itself knows of a session, if anything; of containers nothing, where paths mean something else."""
+    shells = sys.modules.get("tools.terminal_tool")
+    if shells is None or os.environ.get("TERMINAL_ENV", "local") != "local":
+        return "", ""
+    try:
+        found = (shells.resolve_task_overrides(task).get("cwd"), shells.get_session_cwd(task))
+    except Exception:  # another version of Hermes may keep it elsewhere
+        return "", ""
+    begun, gone = (place if isinstance(place, str) and os.path.isdir(place) else "" for place in found)
+    return begun, gone
+
+
+def _is_within(place: str, directory: str) -> bool:
+    return os.path.join(place, "").startswith(os.path.join(directory, ""))
 
 
 def _command() -> list[str]:
