@@ -96,10 +96,14 @@ BEFORE = {"old.txt": "old\n", "kept.txt": "kept\n"}
 AFTER = {"old.txt": "new\n", "kept.txt": "kept\n", "made.txt": "made\n"}
 
 
-def require_turn(machine: Machine, agent: str) -> None:
-    """What every agent must show: a checkpoint from before its turn, one from after it, and the way back and forth."""
+def require_turn(machine: Machine, agent: str, first: str = "before the turn", last: str = "after the turn") -> None:
+    """What every agent must show: a checkpoint from before its turn, one from after it, and the way back and forth.
+
+    ``first`` and ``last`` are what these two say.
+    """
     assert machine.files() == AFTER
     found = machine.checkpoints()
+    assert (found[0]["message"], found[-1]["message"]) == (first, last)
     assert {one["origin"]["agent"] for one in found} == {agent}
     assert all(one["origin"]["session"] for one in found)
     trees = [

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
+import time
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -245,9 +245,12 @@ console.log(JSON.stringify(answers))
 node = pytest.mark.skipif(shutil.which("node") is None, reason="Node is not installed")
 
 
-def openclaw(place: Path, casnap: Recorder | None, config: Any = None, **env: str) -> dict[str, Any]:
+def openclaw(place: Path, casnap: Recorder | None, config: Any = None, patience: int = 9_000) -> dict[str, Any]:
     """Load the plugin beside a stand-in of OpenClaw, fire each event; what was answered, and registered with."""
     target = copied("openclaw", place, casnap)
+    source = (target / "index.js").read_text()
+    assert source.count("PATIENCE_MS = 9_000") == 1
+    (target / "index.js").write_text(source.replace("PATIENCE_MS = 9_000", f"PATIENCE_MS = {patience}"))
     sdk = target / "node_modules" / "openclaw"
     sdk.mkdir(parents=True)
     (sdk / "package.json").write_text(
@@ -258,7 +261,6 @@ def openclaw(place: Path, casnap: Recorder | None, config: Any = None, **env: st
     done = subprocess.run(
         ["node", "driver.mjs", json.dumps(config or {})],
         cwd=target,
-        env={**os.environ, **env},
         capture_output=True,
         text=True,
         check=True,
@@ -325,6 +327,18 @@ def test_whatever_happens_to_casnap_openclaw_goes_on(trouble: str, tmp_path: Pat
     casnap.set("status", 70)
     answers = openclaw(tmp_path, None if trouble == "no command" else casnap, {"require": True})
     assert [answer for answer, _ in answers.values()] == [None] * 5
+
+
+@node
+def test_openclaw_waits_for_casnap_no_longer_than_it_has_patience_nor_does_its_process(
+    tmp_path: Path, casnap: Recorder
+) -> None:
+    casnap.set("sleep", 20)
+    began = time.monotonic()
+    answers = openclaw(tmp_path, casnap, {"require": True}, patience=200)
+    assert time.monotonic() - began < 15
+    assert [answer for answer, _ in answers.values()] == [None] * 5
+    assert len(casnap.told) == 6
 
 
 def test_what_the_plugins_declare_is_what_they_read() -> None:

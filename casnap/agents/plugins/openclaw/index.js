@@ -33,8 +33,11 @@ function run(words, payload) {
     try {
       const [program, ...rest] = words
       const child = spawn(program, rest, { stdio: ["pipe", "ignore", "ignore"] })
-      timer = setTimeout(() => end(0), PATIENCE_MS)
-      timer.unref?.()
+      timer = setTimeout(() => {
+        child.unref() // nor does the end of OpenClaw wait for it
+        child.stdin.unref?.()
+        end(0)
+      }, PATIENCE_MS)
       child.on("error", () => end(0))
       child.on("exit", (status) => end(status ?? 0))
       child.stdin.on("error", () => {})
@@ -85,7 +88,8 @@ export default definePluginEntry({
   register(api) {
     api.on("before_tool_call", teller(api, "before_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
     api.on("after_tool_call", teller(api, "after_tool"), { matcher: MAY_CHANGE, timeoutMs: LIMIT_MS })
-    // these two are called only where OpenClaw is told to let it see conversations
+    // these two are called only where OpenClaw is told to let it see conversations; message_received, which needs no
+    // leave, tells neither of the agent nor of the run, and is waited for by nobody
     api.on("before_agent_run", teller(api, "prompt"), { timeoutMs: LIMIT_MS })
     api.on("agent_end", teller(api, "turn_end"))
     api.on("session_end", teller(api, "session_end"))
