@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from casnap.agents import turns
 from casnap.agents.event import Event, Moment
 from casnap.agents.notes import Failure, Fired, Notebook, Notes, Turn
 from casnap.errors import CasnapError
-from casnap.settings import Settings, SystemClock, apart
+from casnap.settings import Settings, SystemClock, Vanished, apart
 
 SECOND = 10**9
 
@@ -71,7 +72,8 @@ class Hook:
             self._remember_seldom(event, before)
             return None
         if event.moment is Moment.SESSION_END:  # agents kill what they wait for then
-            apart(lambda: self._detached(event, directory), seconds=0)
+            with contextlib.suppress(Vanished):
+                apart(lambda: self._detached(event, directory), seconds=0)
             return None
         with self.book.locked(directory, self._left, lambda: self._is_seen(directory)) as alone:
             notes = self._fired(event, directory)
@@ -83,8 +85,17 @@ class Hook:
                 return None
             if not alone:
                 return self._still_at_work(directory)
-            ended = apart(lambda: self._take(event, directory, notes, turn), seconds=self._left)
-        return _missed(self.book.read(directory)) if ended else self._still_at_work(directory)
+            return self._waited_for(event, directory, notes, turn)
+
+    def _waited_for(self, event: Event, directory: str, notes: Notes, turn: Turn) -> Missed | None:
+        """What comes of a checkpoint in the time that is left; the process tells it: notes may have no place."""
+        try:
+            failed = apart(lambda: self._take(event, directory, notes, turn), seconds=self._left)
+        except Vanished:
+            return Missed(f"no checkpoint of {directory}: the process that took it was killed")
+        if failed is None:
+            return self._still_at_work(directory)
+        return Missed(failed, "see casnap status") if failed else None
 
     def _remember_seldom(self, event: Event, before: Notes) -> None:
         """Note that an event came which asks for nothing: not each of many, and not what others write meanwhile."""
@@ -99,16 +110,17 @@ class Hook:
     def _still_at_work(self, directory: str) -> Missed:
         return Missed(f"no checkpoint of {directory} in time: it is being taken", "the next event finds it")
 
-    def _detached(self, event: Event, directory: str) -> None:
+    def _detached(self, event: Event, directory: str) -> str:
         with self.book.locked(directory, PATIENCE):
             notes = self._fired(event, directory)
             turn, _ = turns.after(event, notes.sessions.get(event.session, Turn()))
             if not notes.saw_since(self.arrived, self.settings.boot):
                 self._take(event, directory, notes, turn)
         self.book.forget_old(self.clock.now())
+        return ""
 
-    def _take(self, event: Event, directory: str, notes: Notes, turn: Turn) -> None:
-        """Take a checkpoint, and remember what came of it; in a process of its own."""
+    def _take(self, event: Event, directory: str, notes: Notes, turn: Turn) -> str:
+        """Take a checkpoint, and remember what came of it; in a process of its own. Why there is none, else nothing."""
         from casnap.agents.taking import take
 
         self._remember(replace(notes, begun=self.clock.now()))
@@ -121,6 +133,7 @@ class Hook:
             notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked, failure=None)
             notes = notes.with_turn(event.session, turn)
         self._remember(replace(notes, begun=0))
+        return "" if notes.failure is None else notes.failure.message or "it failed"
 
     def _fired(self, event: Event, directory: str) -> Notes:
         """The notes of a directory, this event among them."""
@@ -140,9 +153,3 @@ def _as_known(error: Exception) -> CasnapError:
     if isinstance(error, CasnapError):
         return error
     return CasnapError(f"unexpected failure: {type(error).__name__}: {error}", hint="report it")
-
-
-def _missed(notes: Notes) -> Missed | None:
-    if notes.begun:
-        return Missed(f"no checkpoint of {notes.directory}: the process that took it was killed")
-    return None if notes.failure is None else Missed(notes.failure.message, notes.failure.hint)

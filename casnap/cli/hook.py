@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import sys
+from collections.abc import Mapping
 
 from casnap.agents.dialects import understand
 from casnap.agents.event import Event, Moment
@@ -12,13 +13,20 @@ from casnap.agents.hook import Hook, Missed
 from casnap.agents.notes import notebook
 from casnap.agents.payload import BadPayload, parse
 from casnap.cli.errors import as_casnap_error
-from casnap.cli.output import printable
+from casnap.cli.output import Output, printable
 from casnap.cli.running import BLOCKS
 from casnap.cli.session import Session
+from casnap.errors import CasnapError
 from casnap.settings import SystemClock, load_settings
 
 LONGEST = 64 << 20
 """Bytes of the longest event that is read; some agents send whole conversations."""
+
+PATIENCE = 8 * 10**9
+"""Nanoseconds that are waited for an event where no configuration says how long."""
+
+HELD_UP = (Moment.PROMPT, Moment.BEFORE_TOOL)
+"""When an agent may be stopped: never at the end of a turn, which it would go on with."""
 
 _READ = 1 << 20
 _STREAMS = 3
@@ -34,19 +42,40 @@ def carry_out(session: Session, agent: str | None, require: bool) -> int:
     _occupy_standard_streams()
     clock = SystemClock()
     arrived = clock.monotonic()
-    event = Event(agent=agent or "", moment=Moment.BEFORE_TOOL)
-    hook, missed = None, None
-    try:
-        hook = _hook(session, arrived, clock)
-        event = understand(parse(_read(hook.deadline)), agent or "", hook.settings.environ)
-        missed = hook.see_to(event.at(session.options.workspaces) if session.options.workspaces else event)
-    except Exception as error:  # whatever it is: the agent goes on, and a person must be able to read of it
-        known = as_casnap_error(error)
-        missed = Missed(known.message, known.hint or "") if hook is None else hook.fail(event.agent, known)
+    hook, fault = _hook(session, arrived, clock)
+    event, unread = _event(agent or "", hook.deadline if hook else arrived + PATIENCE, os.environ)
+    missed = _seen_to(session, hook, event, fault or unread)
     if missed is None:
         return 0
-    session.output.warn(f"casnap: {printable(missed.message)}")
-    return _block(event, missed) if require and event.moment in (Moment.PROMPT, Moment.BEFORE_TOOL) else 0
+    Output().warn(f"casnap: {printable(missed.message)}")  # not the session's: there may be no settings
+    return _block(event, missed) if require and event.moment in HELD_UP else 0
+
+
+def may_be_held_up() -> bool:
+    """Whether the event on standard input is one before which an agent may be stopped; for when nothing else works."""
+    event, unread = _event("", SystemClock().monotonic() + PATIENCE, os.environ)
+    return unread is None and event.moment in HELD_UP
+
+
+def _seen_to(session: Session, hook: Hook | None, event: Event, fault: CasnapError | None) -> Missed | None:
+    """What comes of an event; a ``fault`` keeps anything from being done about it."""
+    if hook is None:
+        fault = fault or CasnapError("unexpected failure")
+        return Missed(fault.message, fault.hint or "")
+    try:
+        if fault is not None:
+            return hook.fail(event.agent, fault)
+        return hook.see_to(event.at(session.options.workspaces) if session.options.workspaces else event)
+    except Exception as error:  # whatever it is: the agent goes on, and a person must be able to read of it
+        return hook.fail(event.agent, as_casnap_error(error))
+
+
+def _event(agent: str, deadline: int, environ: Mapping[str, str]) -> tuple[Event, CasnapError | None]:
+    """What standard input tells of; where that cannot be understood, a tool, and why."""
+    try:
+        return understand(parse(_read(deadline)), agent, environ), None
+    except BadPayload as error:
+        return Event(agent=agent, moment=Moment.BEFORE_TOOL), error
 
 
 def _occupy_standard_streams() -> None:
@@ -56,16 +85,16 @@ def _occupy_standard_streams() -> None:
     os.close(fd)
 
 
-def _hook(session: Session, arrived: int, clock: SystemClock) -> Hook:
-    """The hook; what is wrong with the configuration is remembered before it is raised."""
+def _hook(session: Session, arrived: int, clock: SystemClock) -> tuple[Hook | None, CasnapError | None]:
+    """The hook, if there can be one, and what is wrong with the configuration."""
     options = session.options
-    settings = load_settings(store=options.store, wait=options.wait, tolerant=True)
-    session.settings = settings
-    hook = Hook(settings, notebook(settings.environ, settings.home, settings.store), arrived, clock=clock)
-    for fault in settings.faults:
-        hook.fail("", fault)
-        raise fault
-    return hook
+    try:
+        settings = load_settings(store=options.store, wait=options.wait, tolerant=True)
+        session.settings = settings
+        hook = Hook(settings, notebook(settings.environ, settings.home, settings.store), arrived, clock=clock)
+    except Exception as error:
+        return None, as_casnap_error(error)
+    return hook, next(iter(settings.faults), None)
 
 
 def _block(event: Event, missed: Missed) -> int:

@@ -47,8 +47,14 @@ def run(arguments: list[str]) -> int:
         as_json = not hooked and (session.as_json or wants_json(words))
         status = report(error, output, as_json=as_json, debug=session.options.debug)
         if hooked:
-            return BLOCKS if "--require" in words else 0
+            return BLOCKS if "--require" in words and _may_be_held_up() else 0
         return output.finish() or status
+
+
+def _may_be_held_up() -> bool:
+    from casnap.cli.hook import may_be_held_up  # here, since it is for mistakes in hooks only
+
+    return may_be_held_up()
 
 
 def _invoke(session: Session, words: list[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from casnap.settings.apart import apart
+from casnap.settings.apart import Vanished, apart
 from casnap.settings.environment import (
     DEFAULT_PAGER,
     ROOT_STORE,
@@ -45,6 +45,7 @@ __all__ = [
     "Setting",
     "Settings",
     "SystemClock",
+    "Vanished",
     "apart",
     "free_space_if_due",
     "git_work_tree",

@@ -364,6 +364,31 @@ def test_required_it_keeps_a_tool_from_running_without_a_checkpoint(
     assert bool(result.stdout) == bool(stdout)
 
 
+@pytest.mark.parametrize(
+    ("words", "env"), [(["--bogus"], {}), ([], {"CASNAP_HOOK_DEADLINE": "junk"}), (["--store", ""], {})]
+)
+@pytest.mark.parametrize(
+    ("payload", "status"),
+    [(tool("/x"), 2), (prompt("/x"), 2), (event("Stop", "/x"), 0), (event("SessionEnd", "/x"), 0)],
+)
+def test_required_a_mistake_holds_up_tools_and_prompts_and_never_the_end_of_a_turn(
+    words: list[str], env: dict[str, str], payload: dict[str, Any], status: int
+) -> None:
+    tell(payload, "--require", *words, env=env, check=status)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+def test_required_it_holds_a_tool_up_also_where_nothing_can_be_remembered(project: Path) -> None:
+    places = ["/", "/dev/shm", "/tmp", "/var/tmp"]
+    mounts = "".join(f"mount --bind {place} {place} && mount -o remount,ro,bind {place} && " for place in places)
+    said = json.dumps(prompt(project)).encode()
+    words = [sys.executable, "-P", "-m", "casnap", "hook", "--require"]
+    command = ["unshare", "-m", "sh", "-c", f'{mounts} exec "$@"', "sh", *words]
+    done = subprocess.run(command, input=said, env=environment(), cwd="/", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"casnap: cannot ")
+
+
 def test_required_it_lets_a_tool_run_once_there_is_a_checkpoint(project: Path) -> None:
     for payload in (prompt(project), tool(project), tool(project, "Edit"), prompt(project, prompt_id="p2")):
         tell(payload, "--require")
