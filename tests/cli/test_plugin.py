@@ -8,6 +8,7 @@ import os
 import shlex
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import zipfile
@@ -437,3 +438,42 @@ def test_two_at_once_do_not_mix(claude: Path, home: Path) -> None:
         result = plugin("install", "--wait", "0", check=11)
     assert "another casnap does" in result.stderr
     plugin("install")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device", "directory", "loop", "link to a device"])
+def test_what_is_no_file_is_neither_waited_for_nor_replaced(kind: str, claude: Path, home: Path) -> None:
+    settings = claude / "settings.json"
+    match kind:
+        case "pipe":
+            os.mkfifo(settings)
+        case "device":
+            if os.geteuid() != 0:
+                pytest.skip("only root can make a device")
+            os.mknod(settings, stat.S_IFCHR | 0o600, os.makedev(1, 3))
+        case "directory":
+            settings.mkdir()
+        case "loop":
+            settings.symlink_to("settings.json")
+        case _:
+            settings.symlink_to(os.devnull)
+    before = settings.lstat()
+    for action in ("install", "uninstall"):
+        result = plugin(action, "--runtime", "claude-code", check=2)
+        assert f"cannot change {settings}" in result.stderr
+    assert "cannot change" in plugin("status").stdout
+    assert "cannot change" in run("doctor", check=1).stdout
+    assert (settings.lstat().st_mode, settings.lstat().st_ino) == (before.st_mode, before.st_ino)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_a_number_of_too_many_digits_is_refused_like_anything_that_cannot_be_read(claude: Path) -> None:
+    (claude / "settings.json").write_text('{"a": ' + "1" * 5000 + "}")
+    assert "it is no JSON" in plugin("install", check=2).stderr
+    assert "it is no JSON" in run("doctor", check=1).stdout
+
+
+def test_what_is_set_up_for_the_user_is_none_of_a_project_s_in_the_same_directory(home: Path, claude: Path) -> None:
+    plugin("install")
+    was = picture(home)
+    run("plugin", "uninstall", "--runtime", "claude-code", "--scope", "project", "-w", home, cwd="/", check=0)
+    assert picture(home) == was

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan
 from casnap.agents.installing.records import KeptFile, Record, Records
 from casnap.codec.hashing import checksum
-from casnap.errors import CasnapError
+from casnap.errors import CasnapError, Usage
 from casnap.fs import durable
 
 NEW_FILE = 0o644
@@ -23,17 +23,27 @@ Run = Callable[[CommandRun], None]
 
 
 def read(path: Path) -> bytes | None:
-    """What a file holds; None where there is none.
+    """What a regular file holds; None where there is nothing.
 
     Raises:
-        StorageFailed: it cannot be read.
+        Usage: something else is there, which is never waited for, read or replaced; or it cannot be read.
     """
     try:
-        return path.read_bytes()
+        if not stat.S_ISREG(path.stat().st_mode):  # asked first: to open a device may do something to it
+            raise _unfit(path, "it is not a regular file")
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        with os.fdopen(fd, "rb") as file:
+            return file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise durable.failed("read", path, error) from error
+        raise _unfit(path, error.strerror or "it cannot be read") from None
+
+
+def _unfit(path: Path, cause: str) -> Usage:
+    return Usage(
+        f"cannot change {path}: {cause}", code="bad-config", hint="put a file there that can be read and written"
+    )
 
 
 def install(plan: Plan, records: Records, key: str, run: Run) -> None:

@@ -62,7 +62,9 @@ class ClaudeCode(Runtime):
         """The settings without casnap, and the skill gone."""
         where, first = str(self._settings), self.first(self._settings)
         steps = self.given_back(self._settings, lambda data: without_hooks(data, where, first))
-        return Plan(self.name, (*steps, *without_skill_in(self.configuration / "skills", self.record)))
+        # where there are no hooks, a skill that is alike belongs to another scope, or to those who share the project
+        alike = any(step.needed for step in steps)
+        return Plan(self.name, (*steps, *without_skill_in(self.configuration / "skills", self.record, alike=alike)))
 
 
 def _group(line: str, seconds: int) -> dict[str, Any]:

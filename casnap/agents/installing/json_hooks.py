@@ -82,6 +82,8 @@ def _understood(where: str) -> Iterator[None]:
         yield
     except RecursionError:
         raise _bad(where, "it is nested too deep") from None
+    except ValueError as error:  # Python reads no number of so many digits
+        raise _bad(where, f"it is no JSON: {error}") from None
 
 
 def _bad(where: str, cause: str) -> Usage:

@@ -25,9 +25,9 @@ def skill_in(directory: Path) -> list[FileChange]:
     return _placed(_shipped(SKILL), directory / "casnap")
 
 
-def without_skill_in(directory: Path, record: Record) -> list[FileChange]:
-    """What takes the skill out again."""
-    return _cleared(_shipped(SKILL), directory / "casnap", record)
+def without_skill_in(directory: Path, record: Record, *, alike: bool = True) -> list[FileChange]:
+    """What takes the skill out again; also an ``alike`` one of which nobody knows where it comes from."""
+    return _cleared(_shipped(SKILL) if alike else {}, directory / "casnap", record)
 
 
 def plugin_in(directory: Path, name: str, command: HookCommand) -> list[FileChange]:
