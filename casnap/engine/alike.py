@@ -15,12 +15,15 @@ from casnap.model.tree import AnyEntry, AnyNode, Directory, File, OmitReason, Om
 from casnap.workspace.reader import open_file
 
 _PIECE = 1 << 20
-_MAY_BE_READ = frozenset({OmitReason.IGNORED, OmitReason.TOO_LARGE, OmitReason.SENSITIVE})
+MAY_BE_READ = frozenset({OmitReason.IGNORED, OmitReason.TOO_LARGE, OmitReason.SENSITIVE})
 """A mount point, for one, may hang whoever looks at it."""
 
 
 Pair = tuple[bytes, AnyEntry | None, AnyEntry | None]
 """A path, what the scan says of it, and what a checkpoint holds there."""
+
+Wanted = tuple[bytes, AnyEntry | None]
+"""A path, and what is to stand there; None: nothing."""
 
 
 def alike_paths(pairs: Iterable[Pair], directories: Directories, recorded: TreeView) -> frozenset[bytes]:
@@ -32,9 +35,15 @@ def alike_paths(pairs: Iterable[Pair], directories: Directories, recorded: TreeV
     return frozenset(
         path
         for path, live, held in pairs
-        if isinstance(live, Omitted) and live.reason in _MAY_BE_READ
+        if isinstance(live, Omitted) and live.reason in MAY_BE_READ
         if held is not None and not isinstance(held, Omitted) and comparison.is_alike(path, held)
     )
+
+
+def unlike_paths(wanted: Iterable[Wanted], directories: Directories, recorded: TreeView) -> frozenset[bytes]:
+    """The paths at which something else stands than is ``wanted``; of a directory what is in it does not count."""
+    comparison = _Comparison(directories, recorded)
+    return frozenset(path for path, held in wanted if not comparison.stands(path, held))
 
 
 class _Comparison:
@@ -52,6 +61,19 @@ class _Comparison:
             )
         except (OSError, Damage):
             return False
+
+    def stands(self, path: bytes, held: AnyEntry | None) -> bool:
+        """Whether this stands at a path; of a directory its kind and mode count, of what is no file only its kind."""
+        if isinstance(held, File | Symlink):
+            return self.is_alike(path, held)
+        try:
+            parent, name = split(path)
+            mode = os.lstat(name, dir_fd=self.directories.fd(parent)).st_mode
+        except OSError:
+            return held is None
+        if isinstance(held, Directory):
+            return stat.S_ISDIR(mode) and stat.S_IMODE(mode) == held.mode
+        return held is not None and not (stat.S_ISREG(mode) or stat.S_ISDIR(mode) or stat.S_ISLNK(mode))
 
     def _entries(self, path: bytes, held: AnyEntry) -> Iterator[tuple[bytes, AnyEntry]]:
         waiting = [(path, held)]

@@ -6,6 +6,7 @@ import contextlib
 import os
 from functools import partial
 
+from casnap.engine.alike import MAY_BE_READ, unlike_paths
 from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.content import Contents, require_contents
 from casnap.engine.context import Context, restarted
@@ -21,7 +22,7 @@ from casnap.model.operation import AnyOperation, RollbackEnded
 from casnap.model.paths import ancestors, split
 from casnap.model.plan import Guard, Plan, Protected
 from casnap.model.report import Problem
-from casnap.model.tree import Directory, OmitReason, is_redacted
+from casnap.model.tree import AnyEntry, Directory, OmitReason, Omitted, is_redacted
 from casnap.store.state import State, WorkspaceRow
 from casnap.store.store import Commit
 from casnap.workspace.layout import lay_out
@@ -129,21 +130,33 @@ class Restoring:
             for change in rest.visible
             if change.path not in left and (self.plan.whole or change.path in planned) and not is_redacted(change.old)
         )
-        differing += self._hidden(rest)
+        differing += self._hidden(rest, known)
         if self.point and self.target.root and after.root.tree == self.target.root.tree:
             # every tree of it is in the store, which those of a scan that only looks need not be
             save_cache(self.context, self.row, after, mirrors=self.mirrors)
         return differing
 
-    def _hidden(self, rest: Plan) -> Problems:
-        """What a rule hides now that did not when the rollback was planned: nobody can say how it is."""
-        known = {item.path for item in self.plan.protected}
-        known |= {change.path for change in self.plan.changes if change.old is None}  # it put that there itself
-        return tuple(
-            Problem(item.path, "a rule that came while the rollback ran hides it")
+    def _hidden(self, rest: Plan, known: set[bytes]) -> Problems:
+        """What is not as the target has it, of what a rule hides now that did not when the rollback was planned.
+
+        The rule may have come meanwhile, or with the run itself, or it hid all along what was not there yet: only a
+        look tells what stands there.
+        """
+        spared = known | {item.path for item in self.plan.protected}
+        hidden = {
+            item.path: item.new
             for item in rest.protected
-            if item.reason is OmitReason.IGNORED and known.isdisjoint((item.path, *ancestors(item.path)))
-        )
+            if item.reason in MAY_BE_READ and spared.isdisjoint((item.path, *ancestors(item.path)))
+        }
+        wanted: dict[bytes, AnyEntry | None] = {
+            path: entry for path, entry in hidden.items() if not isinstance(entry, Omitted)
+        }
+        for change in self.plan.changes if hidden else ():
+            if change.path not in known and not hidden.keys().isdisjoint((change.path, *ancestors(change.path))):
+                wanted[change.path] = change.new
+        unlike = unlike_paths(wanted.items(), self.directories, self.target)
+        why = "differs from the target: it changed while the rollback ran, and a rule hides it"
+        return tuple(Problem(path, why) for path in sorted(unlike))
 
     def _sync(self, staging: Staging) -> None:
         layout = staging.layout

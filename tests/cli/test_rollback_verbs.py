@@ -260,6 +260,38 @@ def test_what_a_rule_hides_and_a_rollback_puts_back_is_counted_and_not_left_alon
     assert done["complete"]
 
 
+def test_what_takes_the_place_of_another_kind_and_is_hidden_by_that_is_counted(protected: Path, call: Call) -> None:
+    (protected / "build").mkdir()
+    (protected / "build" / "f").write_text("1\n")
+    call("checkpoint", "A", cwd=protected, check=0)
+    (protected / ".casnapignore").write_text(".casnapignore\nbuild/\n")
+    (protected / "build" / "f").unlink()
+    (protected / "build").rmdir()
+    (protected / "build").write_text("a file\n")
+    shown = call("rollback", "A", "--preview", "--json", cwd=protected, check=0).json()
+    done = call("rollback", "A", "--json", cwd=protected, check=0).json()
+    assert [(one["path"], one["change"]) for one in done["changes"]] == [
+        (one["path"], one["change"]) for one in shown["changes"]
+    ]
+    assert (protected / "build" / "f").read_text() == "1\n"
+
+
+def test_what_a_rule_hides_that_the_rollback_brings_with_it_is_counted(
+    protected: Path, call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule counts only by a setting that the checkpoint was made without."""
+    for name in ("a.log", "same.log"):
+        (protected / name).write_text("1\n")
+    (protected / ".gitignore").write_text("*.log\n")
+    call("checkpoint", "A", cwd=protected, check=0)
+    (protected / ".gitignore").unlink()
+    (protected / "a.log").write_text("two\n")
+    monkeypatch.setenv("CASNAP_USE_GITIGNORE", "true")
+    done = call("rollback", "A", "--json", cwd=protected, check=0).json()
+    assert [one["path"] for one in done["changes"]] == [".gitignore", "a.log"]
+    assert (protected / "a.log").read_text() == "1\n"
+
+
 def test_an_undo_that_leaves_what_the_undone_run_brought_says_so(hidden: Path, call: Call) -> None:
     call("rollback", "A", cwd=hidden, check=0)
     undone = call("undo", "--json", cwd=hidden, check=3).json()

@@ -151,6 +151,39 @@ def test_a_rule_that_comes_while_a_rollback_runs_hides_nothing(
     assert {b".casnapignore", b"evil"} <= {problem.path for problem in report.left_alone}
 
 
+@pytest.mark.parametrize("kind", ["file", "directory", "link", "fifo"])
+def test_what_a_rule_hides_is_looked_at_once_it_is_put_back(
+    workspace: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    path = workspace / "x.tmp"
+    make = {
+        "file": lambda: path.write_text("1"),
+        "directory": path.mkdir,
+        "link": lambda: path.symlink_to("1"),
+        "fifo": lambda: os.mkfifo(path),
+    }
+    make[kind]()
+    manager.create("c1")
+    shutil.rmtree(path) if kind == "directory" else path.unlink()
+    (workspace / ".casnapignore").write_text(".casnapignore\n*.tmp\n")
+    manager.create("c2")
+    report = manager.rollback("c1")
+    assert ([change.path for change in report.changes], report.left_alone) == ([b"x.tmp"], ())
+    shutil.rmtree(path) if kind == "directory" else path.unlink()
+    run = Switch.run
+
+    def hostile(self: Switch) -> object:
+        outcome = run(self)
+        shutil.rmtree(path) if kind == "directory" else path.unlink()
+        path.write_text("2")
+        return outcome
+
+    monkeypatch.setattr(Switch, "run", hostile)
+    report = manager.rollback("c1")
+    assert [problem.path for problem in report.left_alone] == [b"x.tmp"]
+    assert report.changes == ()
+
+
 @pytest.mark.parametrize("held", [False, True])
 def test_recover_protects_what_the_rules_of_before_ignored(
     workspace: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch, held: bool
