@@ -32,6 +32,7 @@ def recover(context: Context, workspace: WorkspaceInfo, *, back: bool = False) -
         paths=begun.paths or None,
         undo=None if back else first,
         keep_git=begun.keep_git,
+        back=back,
     )
     try:
         return RecoverReport(workspace, restore(context, workspace, request))

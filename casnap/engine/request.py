@@ -12,7 +12,7 @@ class Request(Struct, frozen=True):
     """The target, and what becomes of head and undo when it is restored.
 
     ``paths`` limits it (None: everything); ``keep_git`` leaves git directories alone. ``undo`` is None for "the
-    safety checkpoint of this very run".
+    safety checkpoint of this very run". ``back`` says that it leads to before a run, and takes away what that brought.
     """
 
     verb: str
@@ -21,3 +21,4 @@ class Request(Struct, frozen=True):
     paths: tuple[bytes, ...] | None = None
     undo: UndoTarget | None = None
     keep_git: bool = False
+    back: bool = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -18,13 +18,14 @@ from casnap.engine.compare import TreeView, plan_between
 from casnap.engine.context import Context, workspace_row
 from casnap.engine.git_moves import git_moves, require_no_git_lock
 from casnap.engine.history import noun_of
-from casnap.engine.protection import Past, plan_for
+from casnap.engine.protection import Brought, Past, plan_for
 from casnap.engine.recorded import tree_of
 from casnap.engine.request import Request
 from casnap.engine.restoring import Restoring
 from casnap.engine.roots import LockedRoot, locked_roots, peek_root
 from casnap.engine.safety import SafetyPoint, begin, begin_needed
 from casnap.engine.scanning import LiveScan, scan_and_plan
+from casnap.engine.scope import with_databases
 from casnap.errors import CasnapError, Damage, NotFound, Usage
 from casnap.fs.directories import Directories
 from casnap.model.change import Aspect, ChangeKind
@@ -123,7 +124,7 @@ def _resumed(
     return row.open[0].undo if same else None
 
 
-def _past(context: Context, row: WorkspaceRow) -> Past:
+def _past(context: Context, row: WorkspaceRow, request: Request) -> Past:
     state = context.store.state()
     began = dict.fromkeys(safety for begun in row.open for safety in (begun.undo.safety, begun.safety))
     interrupted = tuple(tree_of(context, noun_of(context, state, safety)) for safety in began)
@@ -131,7 +132,19 @@ def _past(context: Context, row: WorkspaceRow) -> Past:
     if row.head:
         with contextlib.suppress(Damage):
             head = tree_of(context, noun_of(context, state, row.head))
-    return Past(interrupted, head)
+    return Past(interrupted, head, tuple(_brought(context, row)) if request.back else ())
+
+
+def _brought(context: Context, row: WorkspaceRow) -> Iterator[Brought]:
+    """What the runs brought that are taken back, as far as their targets are still there."""
+    state = context.store.state()
+    for run in row.open or filter(None, [row.undo]):
+        found = state.checkpoint(run.target) if run.target else None
+        if found is None or found.freed:
+            continue
+        with contextlib.suppress(Damage):
+            tree = tree_of(context, noun_of(context, state, run.target))
+            yield Brought(tree, with_databases(run.paths, tree))
 
 
 def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> RollbackReport:
@@ -145,7 +158,7 @@ def preview_of(context: Context, workspace: WorkspaceInfo, request: Request) -> 
         _require_paths(request, live, target)
         return replace(_report(request, plan, row.head, context.clock.now() - started), preview=True)
     with peek_root(row) as directories:
-        planned = partial(plan_for, request, _past(context, row), target=target)
+        planned = partial(plan_for, request, _past(context, row, request), target=target)
         look, sink, plan = scan_and_plan(context, row, directories, planned, raw=True)
         live = look.view(sink)
         _require_paths(request, live, target)
@@ -202,7 +215,7 @@ class _Prepared:
         self.context, self.workspace, self.request, self.safety = context, workspace, request, safety
         self.row, self.directories = root.row, root.directories
         self.target = tree_of(context, request.target)
-        self.past = _past(context, self.row)
+        self.past = _past(context, self.row, request)
         planned = partial(plan_for, request, self.past, target=self.target)
         self.look, self.sink, self.plan = scan_and_plan(context, self.row, self.directories, planned, raw=True)
         live = self.look.view(self.sink)

@@ -30,7 +30,7 @@ def undo(context: Context, workspace: WorkspaceInfo) -> RollbackReport:
             hint="drop the changes since the last checkpoint with: casnap rollback",
         )
     target = noun_of(context, state, point.safety)
-    report = restore(context, workspace, Request("undo", target, head_after=_surviving(state, point.head)))
+    report = restore(context, workspace, Request("undo", target, _surviving(state, point.head), back=True))
     stood = f"this is how it stood at {format_instant(target.created_ns)}"
     return replace(report, notes=(f"{stood}, {target.message}" if target.safety else stood, *report.notes))
 

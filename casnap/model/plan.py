@@ -23,7 +23,7 @@ class Guard(Enum):
     RULES_UNREAD = "the ignore rules that may protect it cannot be read"
     GIT_KEPT = "git directories are kept"
     REDACTED = "its values were not stored"
-    BROUGHT = "the undone run brought it, and a rule of the workspace hides it now"
+    BROUGHT = "the run that is taken back brought it, and a rule of the workspace hides it now"
     MOUNTED = "a file system is mounted there"
 
     @property

@@ -87,16 +87,17 @@ def _checkpoint(tables: Tables, workspace: WorkspaceRow | None, operation: Check
 def _begin(tables: Tables, workspace: WorkspaceRow | None, operation: RollbackBegun) -> WorkspaceRow | None:
     if operation.made:
         tables.checkpoints.put(_row(operation, operation.safety, bytes.fromhex(operation.head)))
+    target, paths = bytes.fromhex(operation.target), tuple(map(unescape, operation.paths))
     begun = OpenRollback(
         begin=operation.seq,
         time=operation.time,
         verb=operation.verb,
         safety=bytes.fromhex(operation.safety),
-        target=bytes.fromhex(operation.target),
+        target=target,
         nonce=operation.nonce,
         head_after=bytes.fromhex(operation.head_after),
-        undo=UndoTarget(bytes.fromhex(operation.undo_safety), bytes.fromhex(operation.undo_head)),
-        paths=tuple(map(unescape, operation.paths)),
+        undo=UndoTarget(bytes.fromhex(operation.undo_safety), bytes.fromhex(operation.undo_head), target, paths),
+        paths=paths,
         keep_git=operation.keep_git,
     )
     return workspace and replace(workspace, open=(*workspace.open, begun))
@@ -182,7 +183,7 @@ def _lead_to(workspace: WorkspaceRow, successor: Callable[[bytes], bytes]) -> Wo
     """The workspace with every id that it holds replaced."""
 
     def undo(target: UndoTarget) -> UndoTarget:
-        return UndoTarget(successor(target.safety), successor(target.head))
+        return UndoTarget(successor(target.safety), successor(target.head), successor(target.target), target.paths)
 
     return replace(
         workspace,

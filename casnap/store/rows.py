@@ -10,10 +10,15 @@ from casnap.codec.hashing import NO_PREVIOUS
 
 
 class UndoTarget(Struct, frozen=True):
-    """What an undo puts back: the tree of a safety checkpoint, and head (empty: none)."""
+    """What an undo puts back: the tree of a safety checkpoint, and head (empty: none).
+
+    What it takes back is a run towards ``target``, limited to ``paths`` if there are any.
+    """
 
     safety: bytes
     head: bytes
+    target: bytes = b""
+    paths: tuple[bytes, ...] = ()
 
 
 class OpenRollback(Struct, frozen=True):

@@ -16,7 +16,7 @@ Row = TypeVar("Row")
 APPLICATION_ID = 0x63736E70
 """``csnp``: tells a catalog from any other SQLite file."""
 
-VERSION = 5
+VERSION = 6
 
 DDL = """
 CREATE TABLE position (

@@ -307,3 +307,25 @@ def test_an_undo_says_nothing_of_what_a_rule_hid_all_along(protected: Path, call
     call("rollback", "A", cwd=protected, check=0)
     (protected / "y.tmp").write_text("new and hidden\n")
     assert call("undo", "--json", cwd=protected, check=0).json()["left_alone"] == []
+
+
+def test_an_undo_tells_what_a_rollback_brought_that_was_limited_to_a_path(hidden: Path, call: Call) -> None:
+    (hidden / "y.tmp").write_text("not brought\n")
+    call("checkpoint", "B", cwd=hidden, check=0)
+    call("rollback", "A", cwd=hidden, check=0)  # brings x.tmp, but is not what is undone
+    call("rollback", "B", cwd=hidden, check=0)
+    (hidden / "x.tmp").unlink()
+    call("rollback", "A", "--", "x.tmp", cwd=hidden, check=0)
+    undone = call("undo", "--json", cwd=hidden, check=3).json()
+    assert [one["path"] for one in undone["left_alone"]] == ["x.tmp"]
+
+
+def test_a_redo_is_undone_with_what_it_brought(protected: Path, call: Call) -> None:
+    """Head never held it: the undo brought it from a safety checkpoint."""
+    (protected / "x.tmp").write_text("1\n")
+    call("rollback", "c1", cwd=protected, check=0)
+    (protected / ".casnapignore").write_text(".casnapignore\n*.tmp\n")
+    call("undo", cwd=protected, check=0)
+    assert (protected / "x.tmp").read_text() == "1\n"
+    undone = call("undo", "--json", cwd=protected, check=3).json()
+    assert [one["path"] for one in undone["left_alone"]] == ["x.tmp"]

@@ -342,6 +342,49 @@ def test_what_a_rollback_brought_goes_with_its_undo_although_it_is_ignored(works
     assert difference(before, snapshot(workspace)) == []
 
 
+def test_what_a_limited_rollback_brought_goes_with_its_undo_although_it_is_ignored(
+    workspace: Path, manager: Manager
+) -> None:
+    (workspace / ".env").write_text("KEY=1")
+    manager.create("c1")
+    (workspace / ".env").unlink()
+    (workspace / ".casnapignore").write_text(".env\n")
+    manager.create("c2")
+    before = snapshot(workspace)
+    manager.rollback("c1", paths=[".env", ".casnapignore"])
+    assert manager.undo().complete
+    assert difference(before, snapshot(workspace)) == []
+    manager.undo()  # and comes again with the redo
+    assert (workspace / ".env").read_text() == "KEY=1"
+    assert not (workspace / ".casnapignore").exists()
+    (workspace / ".env").write_text("KEY=2")  # nobody brought that
+    manager.undo()
+    assert (workspace / ".env").read_text() == "KEY=2"
+
+
+@pytest.mark.parametrize("way", ["undo", "recover"])
+def test_what_an_interrupted_run_brought_goes_with_the_way_back_although_it_is_ignored(
+    workspace: Path, manager: Manager, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    (workspace / ".env").write_text("KEY=1")
+    (workspace / "late").write_text("1")
+    manager.create("c1")
+    (workspace / ".env").unlink()
+    (workspace / "late").unlink()
+    (workspace / ".casnapignore").write_text(".env\n")
+    manager.create("c2")
+    (workspace / "new").write_text("2")
+    before = snapshot(workspace)
+    die_after(monkeypatch, "place_new", 1, lambda: manager.rollback("c1"))
+    assert (workspace / ".env").read_text() == "KEY=1"
+    assert not (workspace / ".casnapignore").exists()
+    if way == "undo":
+        assert manager.undo().complete
+    else:
+        manager.recover(back=True)
+    assert difference(before, snapshot(workspace)) == []
+
+
 def below_root(workspace: Path) -> Snapshot:
     """All but the workspace's own entry, whose time a limited rollback may move."""
     return {path: one for path, one in snapshot(workspace).items() if path not in (b"", b".")}

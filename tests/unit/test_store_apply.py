@@ -127,11 +127,12 @@ def test_the_last_step_never_goes_back(log: Log) -> None:
 
 def test_a_rollback_moves_head_only_when_it_ends_well(log: Log) -> None:
     begun = _begin(log, paths=("a\\xff",))
+    undo = UndoTarget(bytes.fromhex(SAFETY), bytes.fromhex(C), bytes.fromhex(A), (b"a\xff",))
     assert log.head == C
     assert log.workspace.open == (
         OpenRollback(
             begin=6, time=TIME + 6, verb="rollback", safety=bytes.fromhex(SAFETY), target=bytes.fromhex(A), nonce="n1",
-            head_after=bytes.fromhex(A), undo=UndoTarget(bytes.fromhex(SAFETY), bytes.fromhex(C)), paths=(b"a\xff",),
+            head_after=bytes.fromhex(A), undo=undo, paths=(b"a\xff",),
         ),
     )  # fmt: skip
     safety = log.checkpoint(SAFETY)
@@ -139,7 +140,7 @@ def test_a_rollback_moves_head_only_when_it_ends_well(log: Log) -> None:
     assert log.workspace.last_step == 3
     log.do(RollbackEnded, begin=begun.seq, result="done")
     assert log.head == A
-    assert log.workspace.undo == UndoTarget(bytes.fromhex(SAFETY), bytes.fromhex(C))
+    assert log.workspace.undo == undo
     assert log.workspace.open == ()
 
 
@@ -385,10 +386,10 @@ def test_undo_and_what_is_open_lead_to_what_took_the_place(log: Log) -> None:
     _begin(log, safety=LATE, made=False, target=B, head_after=B, undo_safety=SAFETY, undo_head=C, nonce="n2")
     log.do(PathsExpunged, pattern="*.key", replaced=((A, A2), (B, B2), (C, C2), (SAFETY, SAFETY2)))
     assert log.head == A2
-    assert log.workspace.undo == UndoTarget(bytes.fromhex(SAFETY2), bytes.fromhex(C2))
+    assert log.workspace.undo == UndoTarget(bytes.fromhex(SAFETY2), bytes.fromhex(C2), bytes.fromhex(A2))
     (still,) = log.workspace.open
     assert [id.hex() for id in (still.safety, still.target, still.head_after)] == [LATE, B2, B2]
-    assert still.undo == UndoTarget(bytes.fromhex(SAFETY2), bytes.fromhex(C2))
+    assert still.undo == UndoTarget(bytes.fromhex(SAFETY2), bytes.fromhex(C2), bytes.fromhex(B2))
     log.do(RollbackEnded, begin=still.begin, result="done")
     assert log.head == B2
 

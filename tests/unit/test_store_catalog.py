@@ -254,7 +254,11 @@ VERSION_4 = "ALTER TABLE checkpoints DROP COLUMN good; PRAGMA user_version = 4;"
 """What makes a catalog one of version 4, which knew nothing of what is good."""
 
 
-@pytest.mark.parametrize("older", [VERSION_2, VERSION_4], ids=["version 2", "version 4"])
+VERSION_5 = "PRAGMA user_version = 5;"
+"""What makes a catalog one of version 5, which knew nothing of the run that an undo takes back."""
+
+
+@pytest.mark.parametrize("older", [VERSION_2, VERSION_4, VERSION_5], ids=["version 2", "version 4", "version 5"])
 def test_a_catalog_of_an_older_version_is_not_believed_and_the_next_commit_makes_one_of_today(
     path: Path, older: str
 ) -> None:
