@@ -80,3 +80,11 @@ class StorageFailed(CasnapError):
     """A disk is full, read only, or answered with an error."""
 
     code, exit_status = "storage", 17
+
+
+def interruption_in(error: BaseException) -> KeyboardInterrupt | None:
+    """The interruption that an error is, or that Python before 3.12 has wrapped: it came while a class was made."""
+    cause: BaseException | None = error
+    while isinstance(cause, RuntimeError):
+        cause = cause.__cause__
+    return cause if isinstance(cause, KeyboardInterrupt) else None

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from casnap.agents import turns
 from casnap.agents.event import Event, Moment
 from casnap.agents.notes import Failure, Fired, Notebook, Notes, Turn
-from casnap.errors import CasnapError
+from casnap.errors import CasnapError, interruption_in
 from casnap.settings import Settings, SystemClock, Vanished, apart
 
 SECOND = 10**9
@@ -128,6 +128,8 @@ class Hook:
         try:
             workspace = take(self.settings, event, directory, turn)
         except Exception as error:  # whatever it is: a person must be able to read of it
+            if stop := interruption_in(error):
+                raise stop from None
             notes = replace(notes, failure=self._failure(event.agent, _as_known(error)))
         else:
             notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked, failure=None)

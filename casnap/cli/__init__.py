@@ -25,9 +25,14 @@ def main() -> NoReturn:
         import_msgspec()
         with StandIns():
             from casnap.cli.running import run
-    except KeyboardInterrupt:  # before there is anything to tell it to
+        status = run(arguments)
+    except (KeyboardInterrupt, RuntimeError) as error:  # where there is nothing to tell it to
+        from casnap.errors import interruption_in
+
+        if interruption_in(error) is None:
+            raise
         sys.exit(130)
-    _leave(run(arguments))
+    _leave(status)
 
 
 def _leave(status: int) -> NoReturn:

@@ -13,6 +13,7 @@ from casnap.cli.options import verb
 from casnap.cli.output import Output
 from casnap.cli.running import COMPLETE
 from casnap.cli.session import Session
+from casnap.errors import interruption_in
 
 _BASH = """\
 %(complete_func)s() {
@@ -150,6 +151,10 @@ def answer(program: click.Command, asked: str) -> int:
     try:
         text = _in_shell(program, asked.partition("_")[0]).complete()
     except (KeyboardInterrupt, LookupError, ValueError):  # the last two: asked by no script of ours
+        text = ""
+    except RuntimeError as error:
+        if interruption_in(error) is None:
+            raise
         text = ""
     if text:
         output.bytes(text.encode("utf-8", "surrogateescape") + b"\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from casnap.cli.output import Output, printable
-from casnap.errors import CasnapError
+from casnap.errors import CasnapError, interruption_in
 
 
 class Bug(CasnapError):
@@ -30,11 +30,9 @@ class TerminatedByRequest(CasnapError):
 
 def as_casnap_error(error: BaseException) -> CasnapError:
     """Any exception as one with a code, an exit status and a hint."""
-    match error:
-        case CasnapError():
-            return error
-        case RuntimeError() if isinstance(error.__cause__, KeyboardInterrupt):
-            return as_casnap_error(error.__cause__)  # Python before 3.12 wraps what comes while a class is made
+    match interruption_in(error) or error:
+        case CasnapError() as known:
+            return known
         case Terminated():
             return TerminatedByRequest("stopped: terminated by a signal", hint=_AFTER_STOP)
         case KeyboardInterrupt():

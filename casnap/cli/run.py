@@ -21,7 +21,7 @@ from casnap.engine.checkpoint import as_text, make_checkpoint
 from casnap.engine.good import mark_good
 from casnap.engine.history import resolve
 from casnap.engine.rollback import rollback
-from casnap.errors import Usage
+from casnap.errors import Usage, interruption_in
 from casnap.model.checkpoint import Checkpoint
 from casnap.model.paths import escape
 from casnap.model.report import CheckpointReport, WorkspaceInfo
@@ -100,6 +100,8 @@ def _attempt(session: Session, step: Callable[[], int]) -> int:
     try:
         return step()
     except Exception as error:  # whatever it is, the status of the command must not be lost
+        if stop := interruption_in(error):
+            raise stop from None
         return report_error(error, session.output, as_json=False, debug=session.options.debug)
 
 

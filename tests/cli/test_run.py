@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from casnap.cli.run import _attempt
 from support.cases import git, make_repository
 from support.cli import Result, environment, run
 from support.oracle import difference, snapshot
@@ -511,3 +512,13 @@ def test_neither_a_file_of_the_store_nor_a_thread_is_left_while_the_command_runs
     result = shell(workspace, "readlink /proc/$PPID/fd/* /proc/$$/fd/*; ls /proc/$PPID/task", check=0)
     assert len(re.findall(r"^\d+$", result.stdout, re.MULTILINE)) == 1  # a thread would take signals meant for casnap
     assert str(home) not in result.stdout
+
+
+def test_an_interruption_that_python_wraps_stops_what_is_done_after_the_command() -> None:
+    """Before 3.12 one that comes while a class is made becomes a RuntimeError, but is no failure to be passed over."""
+
+    def step() -> int:
+        raise RuntimeError("Error calling __set_name__") from KeyboardInterrupt()
+
+    with pytest.raises(KeyboardInterrupt):
+        _attempt(None, step)  # type: ignore[arg-type]

@@ -63,3 +63,42 @@ main()
         command = [sys.executable, "-P", "-c", program, *words]
         done = subprocess.run(command, cwd=tmp_path, env=environment(), capture_output=True, check=False)
         assert (done.stdout == b"[]\n") == (blocked is not None)
+
+
+STOPPED = """
+import sys
+
+class Stop:
+    def __set_name__(self, *_):
+        raise KeyboardInterrupt
+
+class Finder:
+    def find_spec(self, name, *_):
+        if name == asked:
+            type("Made", (), {"member": Stop()})
+
+asked = sys.argv.pop(1)
+sys.meta_path.insert(0, Finder())
+import casnap.cli
+sys.exit(casnap.cli.main())
+"""
+"""An interruption while a class is made in a module that is imported: a RuntimeError before Python 3.12."""
+
+
+@pytest.mark.parametrize(
+    "module", ["casnap.cli.foreign", "casnap.cli.running", "casnap.cli.undo", "casnap.engine.undo"]
+)
+@pytest.mark.parametrize("asked", ["", "bash_complete"])
+def test_an_interruption_while_modules_are_imported_is_no_failure(tmp_path: Path, module: str, asked: str) -> None:
+    env = environment({"_CASNAP_COMPLETE": asked, "COMP_WORDS": "casnap undo --", "COMP_CWORD": "2"})
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED, module, "undo"],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    late = not asked and module not in ("casnap.cli.foreign", "casnap.cli.running")
+    assert done.returncode in ((130, 0) if asked else (130,))
+    assert done.stderr.startswith("error: stopped: interrupted\n") if late else done.stderr == ""
