@@ -81,7 +81,9 @@ def _fill(
         )
         require_contents(context.store, layout.staged.items())
         staging.stage()
-        outcome = Switch(staging, late=lambda path, fd: None, target=target.entry, whole=plan.whole).run()
+        outcome = Switch(
+            staging, late=lambda path, fd: None, before=lambda path: None, target=target.entry, whole=plan.whole
+        ).run()
         sync_filesystem(directories.root_fd)
     keys_only = [
         Problem(change.path, "written without its values, which were not stored")

@@ -75,7 +75,9 @@ class Restoring:
                 self.end("failed")
             raise
         self._remove_leftovers()
-        switch = Switch(staging, late=self.late.take, target=self.target.entry, whole=self.plan.whole)
+        before = {change.path: change.old for change in self.plan.changes}.get
+        whole = self.plan.whole
+        switch = Switch(staging, late=self.late.take, before=before, target=self.target.entry, whole=whole)
         outcome = switch.run()
         alone = {problem.path for problem in outcome.left_alone}
         left_alone = tuple(outcome.left_alone) + self._differences(alone, staging.touched)

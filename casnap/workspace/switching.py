@@ -15,19 +15,23 @@ from typing import Any
 
 from msgspec import Struct
 
+from casnap.codec.hashing import content_id
 from casnap.errors import CasnapError
 from casnap.fs import placing
 from casnap.fs.directories import OPEN_LIMIT
 from casnap.model.change import Change
 from casnap.model.paths import components, split
 from casnap.model.report import Problem
-from casnap.model.tree import AnyEntry, AnyNode, Directory
+from casnap.model.tree import AnyEntry, AnyNode, Directory, File
 from casnap.workspace.reader import open_file
 from casnap.workspace.side_files import LOGS, database_of, is_database_size
 from casnap.workspace.signature import Signature, signature_of
 from casnap.workspace.staging import Staging
 
 _NOT_PLACED = "its directory could not be put in place"
+
+READ_AGAIN = 64 << 10
+"""The most bytes of a replaced file that are read once more, to see whether somebody wrote to it unseen."""
 
 Late = Callable[[bytes, int], None]
 """Takes what was written into an entry (path, open descriptor) while it was being replaced."""
@@ -43,17 +47,24 @@ class Outcome(Struct):
 class Switch:
     """One run over a layout whose new inodes are staged.
 
-    ``target`` gives the target's entry of a directory whose names change; ``whole`` says that every directory
-    is in scope, so that its time comes back too.
+    ``before`` gives what the safety checkpoint holds of an entry that goes, ``target`` the target's entry of a
+    directory whose names change; ``whole`` says that every directory is in scope, so that its time comes back too.
     """
 
     def __init__(
-        self, staging: Staging, *, late: Late, target: Callable[[bytes], AnyEntry | None], whole: bool
+        self,
+        staging: Staging,
+        *,
+        late: Late,
+        before: Callable[[bytes], AnyEntry | None],
+        target: Callable[[bytes], AnyEntry | None],
+        whole: bool,
     ) -> None:
         self.staging = staging
         self.directories = staging.directories
         self.layout = staging.layout
         self.late = late
+        self.before = before
         self.target = target
         self.whole = whole
         self.outcome = Outcome()
@@ -208,13 +219,13 @@ class Switch:
     def _guarded(self, path: bytes) -> Iterator[None]:
         """Let an entry go only if it is as the safety checkpoint saw it; keep what is written meanwhile."""
         expected = self._expected(path)
-        fd, readable = self._open_old(path, expected)
+        fd, readable = _open_old(self._parent(path), split(path)[1], expected)
         try:
             if not expected.matches(os.fstat(fd)):
                 raise _LeftAlone("changed after the safety checkpoint was taken")
             yield
             after = signature_of(os.fstat(fd))
-            if readable and not _same_content(expected, after):
+            if readable and (not _same_content(expected, after) or _is_rewritten(fd, self.before(path))):
                 self.late(path, fd)
             self._seen[after.device, after.inode] = after
         finally:
@@ -230,21 +241,6 @@ class Switch:
         """How the entry was seen last: losing another of its names changes an inode's ctime."""
         signature = self.staging.signatures[path]
         return self._seen.get((signature.device, signature.inode), signature)
-
-    def _open_old(self, path: bytes, expected: Signature) -> tuple[int, bool]:
-        """The entry itself, and whether its bytes can be read; what cannot be read can still be looked at."""
-        parent, name = self._parent(path), split(path)[1]
-        try:
-            if stat.S_ISREG(expected.mode):
-                with contextlib.suppress(PermissionError):
-                    return open_file(parent, name), True
-            return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), False
-        except FileNotFoundError:
-            raise _LeftAlone("vanished after the safety checkpoint was taken") from None
-        except OSError as error:
-            if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket by now
-                raise _LeftAlone("changed after the safety checkpoint was taken") from None
-            raise
 
     # -- metadata ------------------------------------------------------------------------------------------
 
@@ -305,3 +301,32 @@ class _LeftAlone(Exception):
 def _same_content(before: Signature, after: Signature) -> bool:
     """Whether nothing was written: losing a name or changing its mode moves only an inode's ctime."""
     return (before.inode, before.size, before.mtime_ns) == (after.inode, after.size, after.mtime_ns)
+
+
+def _open_old(parent: int, name: bytes, expected: Signature) -> tuple[int, bool]:
+    """The entry itself, and whether its bytes can be read; what cannot be read can still be looked at."""
+    try:
+        if stat.S_ISREG(expected.mode):
+            with contextlib.suppress(PermissionError):
+                return open_file(parent, name), True
+        return os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent), False
+    except FileNotFoundError:
+        raise _LeftAlone("vanished after the safety checkpoint was taken") from None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link or a socket by now
+            raise _LeftAlone("changed after the safety checkpoint was taken") from None
+        raise
+
+
+def _is_rewritten(fd: int, entry: AnyEntry | None) -> bool:
+    """Whether other bytes are in a file than the safety checkpoint holds as ``entry``, although no stat tells it.
+
+    The act itself moves the ctime, mtime can be set, and a store through a mapping moves neither. Of what is large
+    that is not worth a read.
+    """
+    if not isinstance(entry, File) or not 0 < entry.size <= READ_AGAIN:
+        return False
+    try:
+        return content_id(os.pread(fd, entry.size + 1, 0)) != entry.content
+    except OSError:  # it has gone already, and a disk that fails by now is no reason to say that it was left alone
+        return False

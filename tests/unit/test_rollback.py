@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pyfastcdc  # noqa: F401  # an ordinary user may be unable to reach what is imported late
 import pytest
@@ -20,7 +21,7 @@ from casnap import CheckpointManager, Damage, StorageFailed
 from casnap.engine import restoring
 from casnap.fs import making, placing
 from casnap.store.store import Store
-from casnap.workspace import staging
+from casnap.workspace import staging, switching
 from casnap.workspace.staging import Staging
 from support.oracle import difference, inodes, snapshot
 from support.scanning import NOBODY, as_nobody, settle
@@ -298,6 +299,67 @@ def test_what_is_written_while_a_file_is_replaced_is_kept_in_a_further_safety_ch
     assert late.safety
     manager.restore_to(tmp_path / "late", late.id)
     assert (tmp_path / "late" / "d" / "in" / "deep" / "f").read_text() == "two and late"
+
+
+def rewrite_unseen(path: Path, data: bytes) -> None:
+    """Other bytes of the same number, and the time of before: nothing but ctime tells of it, which any rename moves."""
+    before = path.stat()
+    with path.open("r+b") as file:
+        file.write(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert path.stat().st_size == before.st_size
+
+
+@pytest.mark.parametrize("act", ["remove_file", "replace"])
+def test_what_is_written_unseen_while_a_small_file_goes_is_kept_in_a_further_safety_checkpoint(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, act: str
+) -> None:
+    path = workspace / "f"
+    if act == "replace":
+        path.write_text("one!")
+    manager.create("one")
+    path.write_text("old!")
+    real = getattr(placing, act)
+
+    def act_after_a_write(*arguments: Any) -> None:
+        rewrite_unseen(path, b"NEW!")
+        real(*arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(placing, act, act_after_a_write)
+        manager.rollback("one")
+    late = manager.list(safety=True)[0]
+    manager.restore_to(tmp_path / "late", late.id)
+    assert (tmp_path / "late" / "f").read_text() == "NEW!"
+    manager.undo()
+    assert path.read_text() == "old!"
+
+
+def test_each_small_file_that_goes_is_read_once_more_and_no_large_one(
+    workspace: Path, manager: CheckpointManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes = [1, 100, switching.READ_AGAIN, switching.READ_AGAIN + 1]
+    for number, size in enumerate(sizes):
+        (workspace / f"changed{number}").write_bytes(b"1" * size)
+    (workspace / "same").write_text("same")
+    (workspace / "moded").write_text("moded")
+    manager.create("one")
+    for number, size in enumerate(sizes):
+        (workspace / f"changed{number}").write_bytes(b"2" * size)
+        (workspace / f"new{number}").write_bytes(b"2" * size)
+    (workspace / "moded").chmod(0o700)
+    (workspace / "empty").touch()
+    read: list[int] = []
+    real = switching.content_id
+
+    def counted(data: bytes) -> bytes:
+        read.append(len(data))
+        return real(data)
+
+    monkeypatch.setattr(switching, "content_id", counted)
+    manager.rollback("one")
+    assert sorted(read) == sorted(sizes[:-1] * 2)
+    assert sum(one.safety for one in manager.list(safety=True)) == 1
 
 
 def test_a_directory_that_became_a_link_outside_is_replaced_and_nothing_outside_is_touched(
