@@ -12,6 +12,7 @@ from casnap.codec.records import RecordKind
 from casnap.errors import Damage, StorageFailed, TooNew
 from casnap.fs.appending import AppendFile, Owner
 from casnap.store import packs
+from casnap.store.identity import Identity
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader, decode_indexed
 from casnap.store.packs import PackFiles, Record
@@ -30,13 +31,13 @@ def held_packs_limit() -> int:
 
 
 class PackTaker:
-    """Takes hold of packs for a session."""
+    """Takes hold of packs for a session, if it is still the store that was opened: a session may be long."""
 
-    def __init__(self, layout: Layout, reader: ObjectReader, store_id: str, owner: Owner | None) -> None:
+    def __init__(self, layout: Layout, reader: ObjectReader, identity: Identity, owner: Owner | None) -> None:
         self._layout = layout
         self._reader = reader
         self._files: PackFiles = reader.files
-        self._store_id = store_id
+        self._identity = identity
         self._owner = owner
 
     def take(self, look: Look) -> list[PackWriter]:
@@ -44,6 +45,7 @@ class PackTaker:
 
         ``look`` is asked again whenever a lock has been taken: only then is it certain what is committed.
         """
+        self._identity.require()
         known, _ = look()
         tails, others = self._survey(known)
         locked = [pair for pack_id in tails[: held_packs_limit()] if (pair := self._lock(pack_id))]
@@ -59,6 +61,7 @@ class PackTaker:
 
     def create(self) -> PackWriter:
         """A new pack, held."""
+        self._identity.require()
         while True:
             pack_id = os.urandom(PACK_ID_SIZE).hex()
             file = AppendFile.create(self._layout.pack(pack_id), self._owner)
@@ -138,7 +141,7 @@ class PackTaker:
                 return False
             file.cut(0)  # nobody has come as far as to write it
             return True
-        return (header.pack_id.hex(), header.store_id.hex()) == (row.id, self._store_id)
+        return (header.pack_id.hex(), header.store_id.hex()) == (row.id, self._identity.id)
 
 
 class _Tail:

@@ -15,7 +15,7 @@ class Identity:
 
     def __init__(self, layout: Layout, id: str) -> None:
         self._layout = layout
-        self._id = id
+        self.id = id
         self._seen = _look_of(layout.format)
 
     def holds(self) -> bool:
@@ -23,7 +23,7 @@ class Identity:
         seen = _look_of(self._layout.format)
         if seen != self._seen:
             try:
-                if creation.read_format(self._layout).id != self._id:
+                if creation.read_format(self._layout).id != self.id:
                     return False
             except CasnapError:
                 return False

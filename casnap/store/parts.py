@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from casnap.fs.appending import Owner
+from casnap.store.identity import Identity
 from casnap.store.layout import Layout
 from casnap.store.objects import ObjectReader
 from casnap.store.state import State
@@ -20,15 +21,20 @@ class Parts(Struct, frozen=True):
 
     layout: Layout
     owner: Owner | None
-    store_id: str
+    identity: Identity
     level: int
     state: State
     reader: ObjectReader
     look: Look
 
     @property
+    def store_id(self) -> str:
+        """The store's own id."""
+        return self.identity.id
+
+    @property
     def taker(self) -> PackTaker:
         """What takes hold of packs to append to."""
         from casnap.store.adoption import PackTaker  # here, since readers take none
 
-        return PackTaker(self.layout, self.reader, self.store_id, self.owner)
+        return PackTaker(self.layout, self.reader, self.identity, self.owner)

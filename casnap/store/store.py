@@ -174,7 +174,7 @@ class Store:
     def parts(self) -> Parts:
         """What it is made of, for other modules of this room."""
         return Parts(
-            self._layout, self._owner, self.id, self._policy.compression, self._state, self._reader, self._look
+            self._layout, self._owner, self.identity, self._policy.compression, self._state, self._reader, self._look
         )
 
     def sweep(self) -> int:
@@ -265,8 +265,7 @@ class Store:
 
     def _look(self) -> tuple[dict[str, PackRow], bool]:
         self._follower.catch_up()
-        whole = not (self._oplog.tail.bad or self._oplog.is_short)
-        return {row.id: row for row in self._state.packs()}, whole
+        return {row.id: row for row in self._state.packs()}, not (self._oplog.tail.bad or self._oplog.is_short)
 
     def _check_writable(self) -> None:
         self.identity.require()
@@ -280,6 +279,7 @@ class Store:
         if self._owner is not None:
             make_file(path, self._owner)
         with locked(path, wait=wait, holder=holder):
+            self.identity.require()  # who held it may have removed the store, and the lock with it
             yield
 
     def _catch_up_locked(self) -> None:

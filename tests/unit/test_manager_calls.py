@@ -15,14 +15,17 @@ import pytest
 
 import casnap
 from casnap import CasnapError, ChangeKind, CheckpointManager, NotFound, Refused, Usage
+from casnap.codec.hashing import content_id
 from casnap.engine import scanning
 from casnap.engine.checking.check import check
 from casnap.engine.recorded import tree_of
 from casnap.errors import StorageFailed
+from casnap.fs import locks
 from casnap.model.clock import Silent
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.tree import Directory
 from casnap.settings import SystemClock
+from casnap.store import packs
 from casnap.store.inspection import Inspection
 from casnap.workspace.cache_file import load_cache
 from casnap.workspace.reader import Reader
@@ -383,4 +386,52 @@ def test_nothing_is_written_to_another_store_than_the_one_that_was_opened(tmp_pa
         pass
     shutil.rmtree(tmp_path / "store")
     with pytest.raises(StorageFailed, match="not there any more"), store.lock("x", "test"):
+        pass
+
+
+def replace_store(store: Path) -> None:
+    """Put another store in the place of one."""
+    shutil.rmtree(store)
+    make_store(store)
+
+
+def test_a_session_that_began_in_a_store_writes_nothing_into_the_one_that_took_its_place(tmp_path: Path) -> None:
+    store = make_store(tmp_path / "store")
+    key = ObjectKey(ObjectKind.CHUNK, content_id(b"late"))
+    with pytest.raises(StorageFailed, match="another one is"), store.session() as session:
+        replace_store(tmp_path / "store")
+        session.put(key, b"late")
+        session.finish()
+    assert os.listdir(tmp_path / "store" / "packs") == []
+
+
+def test_a_session_that_needs_a_further_pack_does_not_make_it_in_another_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(tmp_path / "store")
+    monkeypatch.setattr(packs, "PACK_SIZE", 1)
+    with pytest.raises(StorageFailed, match="another one is"), store.session() as session:
+        for number in range(3):
+            data = os.urandom(1000)
+            session.put(ObjectKey(ObjectKind.CHUNK, content_id(data)), data)
+            session.finish()
+            if number == 1:
+                replace_store(tmp_path / "store")
+    assert os.listdir(tmp_path / "store" / "packs") == []
+
+
+def test_a_lock_whose_holder_removed_the_store_is_no_leave_to_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(tmp_path / "store")
+    real = locks.Lock.acquire
+
+    def acquire(self: locks.Lock, wait: float, holder: str) -> None:
+        real(self, wait, holder)
+        if self.path.parent.parent == tmp_path / "store":
+            monkeypatch.undo()
+            replace_store(tmp_path / "store")
+
+    monkeypatch.setattr(locks.Lock, "acquire", acquire)
+    with pytest.raises(StorageFailed, match="another one is"), store.lock("x", "test"):
         pass
