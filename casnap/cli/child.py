@@ -16,7 +16,10 @@ NOT_FOUND, NOT_EXECUTABLE, SIGNALLED = 127, 126, 128
 GRACE = 0.5
 """Seconds after which a signal is passed on to a command that goes on: until then it may have had it, too."""
 
-_AWAITED = DEFERRED | {signal.SIGCHLD}
+_REQUESTS = DEFERRED | {signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
+"""What people and supervisors send to a command, and what would end this process without a word."""
+
+_AWAITED = _REQUESTS | {signal.SIGCHLD}
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 
 
@@ -59,7 +62,7 @@ def run_child(command: Sequence[str], blocked: Iterable[int]) -> int:
     """
     if not command[0]:
         raise CannotRun(FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT)))
-    early = {int(number) for number in signal.sigpending() & DEFERRED}  # it cannot have had these
+    early = {int(number) for number in signal.sigpending() & _REQUESTS}  # it cannot have had these
     try:
         # Not by subprocess, which closes what was inherited: the job server of make, for one.
         child = os.posix_spawnp(command[0], list(command), os.environ, setsigmask=blocked, setsigdef=_IGNORED_BY_PYTHON)

@@ -390,7 +390,7 @@ class Running:
 WAITING = "echo ready; while :; do sleep 0.02; done"
 HEEDING = """
 import signal, sys
-signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2}
 signal.pthread_sigmask(signal.SIG_BLOCK, signals)
 print("ready", flush=True)
 signal.sigwait(signals)
@@ -403,7 +403,7 @@ sys.exit(7)
 """
 """Counts how often it hears of a signal."""
 
-SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2]
 
 
 @pytest.mark.parametrize("number", SIGNALS)
