@@ -89,7 +89,7 @@ def _hook(session: Session, arrived: int, clock: SystemClock) -> tuple[Hook | No
     """The hook, if there can be one, and what is wrong with the configuration."""
     options = session.options
     try:
-        settings = load_settings(store=options.store, wait=options.wait, tolerant=True)
+        settings = load_settings(store=options.store, wait=options.wait, tolerant=True, own_process=True)
         session.settings = settings
         hook = Hook(settings, notebook(settings.environ, settings.home, settings.store), arrived, clock=clock)
     except Exception as error:

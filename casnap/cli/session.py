@@ -101,7 +101,7 @@ class Session:
         """Options and environment."""
         from casnap.settings import load_settings
 
-        return load_settings(store=self.options.store, wait=self.options.wait)
+        return load_settings(store=self.options.store, wait=self.options.wait, own_process=True)
 
     @cached_property
     def output(self) -> Output:

@@ -35,7 +35,8 @@ class Context(Struct, frozen=True):
 
     ``policy`` is that of the store; a workspace's own is :meth:`policy_in`. ``policies`` makes it of what the
     workspace has in the store; without it, all have the same. ``caches`` remembers the stat caches of workspaces for
-    whoever looks more than once: how their files looked, and what they held.
+    whoever looks more than once: how their files looked, and what they held. So many ``processes`` may be at work: more
+    than one only in a process that is casnap's own, which it may fork.
     """
 
     store: Store
@@ -46,6 +47,7 @@ class Context(Struct, frozen=True):
     progress: Progress = field(default_factory=Silent)
     policies: Callable[[tuple[tuple[str, str], ...]], Policy] | None = None
     caches: dict[str, tuple[Looks, StatCache | None]] = field(default_factory=dict)
+    processes: int = 1
 
     def policy_in(self, row: WorkspaceRow) -> Policy:
         """The policy in a workspace.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import partial
 
 from casnap.codec.hashing import digest
 from casnap.codec.trees import build_tree
@@ -76,8 +77,9 @@ def _fill(
             layout,
             signatures,
             nonce=os.urandom(6).hex(),
-            contents=Contents(context.store, layout.staged.values()),
+            contents_of=partial(Contents, context.store),
             progress=context.progress,
+            processes=context.processes,
         )
         require_contents(context.store, layout.staged.items())
         staging.stage()

@@ -80,7 +80,7 @@ class Restoring:
         switch = Switch(staging, late=self.late.take, before=before, target=self.target.entry, whole=whole)
         outcome = switch.run()
         alone = {problem.path for problem in outcome.left_alone}
-        left_alone = tuple(outcome.left_alone) + self._differences(alone, staging.touched)
+        left_alone = tuple(outcome.left_alone) + self._differences(alone, staging.homes.touched)
         self._sync(staging)
         self.end("partial" if left_alone else "done")
         return left_alone, tuple(outcome.problems)
@@ -92,8 +92,9 @@ class Restoring:
             layout,
             self.live.signatures,
             nonce=self.point.nonce if self.point else os.urandom(6).hex(),
-            contents=Contents(self.context.store, layout.staged.values()),
+            contents_of=partial(Contents, self.context.store),
             progress=self.context.progress,
+            processes=self.context.processes,
             borders=self.live.found.borders,
         )
         require_contents(self.context.store, layout.staged.items())
@@ -168,7 +169,7 @@ class Restoring:
                 for border in {border_of(path, borders) for path in (*staging.parents, *layout.repaired)}:
                     sync_filesystem(self.directories.fd(border))
                 return
-            for path in {*staging.parents, *layout.directories, *layout.repaired, *staging.tops}:
+            for path in {*staging.parents, *layout.directories, *layout.repaired, *staging.homes.tops}:
                 with contextlib.suppress(OSError):  # a directory that is gone has no names
                     sync_names(self.directories.fd(path))
         except StorageFailed as error:

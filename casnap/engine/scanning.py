@@ -253,6 +253,7 @@ def _scan(
         source=context.store,
         aside=aside,
         copier=copier,
+        processes=context.processes,
     )
     news = found.cache.differs or trust.confirm or (cache is not None and not cache.checkpoint)
     return LiveScan(found, told[0], news, replaced=_is_replaced(cache, directories))

@@ -137,8 +137,19 @@ def _root_failed(path: bytes, error: OSError) -> CasnapError:
     return CasnapError(f"cannot open workspace {name}: {error.strerror}")
 
 
+@contextlib.contextmanager
+def locks_kept() -> Iterator[None]:
+    """A block in which a process is forked that does our own work: it has the roots that are locked, locks included."""
+    held = set(_locked)
+    _locked.clear()
+    try:
+        yield
+    finally:
+        _locked.update(held)
+
+
 def _close_after_fork() -> None:
-    """The lock on a root ends with its last descriptor: a forked child must not keep one."""
+    """The lock on a root ends with its last descriptor: a forked child that goes its own way must not keep one."""
     for directories in list(_locked):
         directories.close()
 

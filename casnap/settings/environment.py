@@ -140,6 +140,14 @@ def _is_sign(name: str, sign: str) -> bool:
     return name.startswith(sign[:-1]) if sign.endswith("*") else name == sign
 
 
+def processors() -> int:
+    """How many processors this process may use; 1 where that cannot be told."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):  # only Linux tells
+        return 1
+
+
 def boot_id() -> str:
     """This boot of the kernel; empty where it has no name, and then nothing is believed across a process."""
     try:

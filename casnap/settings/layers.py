@@ -24,6 +24,7 @@ from casnap.settings.environment import (
     current_directory,
     home_of,
     origin_of,
+    processors,
     store_path,
 )
 
@@ -64,7 +65,7 @@ class Settings(Struct, frozen=True):
     ``explicit`` says that the store was named by option or argument rather than found by default or
     environment. ``workspace`` is what CASNAP_WORKSPACE holds, ``cwd`` the current directory (None where it
     cannot be told), ``home`` the home directory, links resolved. ``files`` and ``variables`` are layers, the weakest
-    first; what a workspace has in the store stands between the two.
+    first; what a workspace has in the store stands between the two. So many ``processes`` may be at work at once.
     """
 
     environ: Mapping[str, str]
@@ -79,6 +80,7 @@ class Settings(Struct, frozen=True):
     wait: float
     origin: Origin
     boot: str
+    processes: int = 1
 
     @property
     def policy(self) -> Policy:
@@ -114,10 +116,12 @@ def load_settings(
     store: str | os.PathLike[str] | None = None,
     wait: float | None = None,
     tolerant: bool = False,
+    own_process: bool = False,
 ) -> Settings:
     """Read the configuration files and the environment (this process's when None).
 
     ``store`` and ``wait`` (seconds) come from options. ``tolerant`` is for whoever is about to repair what is wrong.
+    Only an ``own_process`` may have others at work: those of others may not like to be forked.
 
     Raises:
         Usage: a file, a variable or an option holds what it cannot hold; the message names it.
@@ -138,6 +142,7 @@ def load_settings(
         wait=bounded_wait(wait),
         origin=origin_of(environ),
         boot=boot_id(),
+        processes=processors() if own_process else 1,
     )
     if not tolerant:
         require_sound((*settings.files, *settings.variables))

@@ -35,7 +35,14 @@ def open_context(settings: Settings, *, create: bool = False, progress: Progress
             raise
         store = Store.create(settings.store, clock=clock, policy=policy, user=settings.origin.user)
     return Context(
-        store, policy, clock, settings.origin, settings.boot, progress or Silent(), policies=settings.policy_of
+        store,
+        policy,
+        clock,
+        settings.origin,
+        settings.boot,
+        progress or Silent(),
+        policies=settings.policy_of,
+        processes=settings.processes,
     )
 
 

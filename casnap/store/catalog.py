@@ -95,8 +95,7 @@ class Catalog:
         Raises:
             CatalogLost: it cannot be read any more.
         """
-        if self.is_inherited:
-            raise CatalogLost("it was opened by another process", damaged=False)
+        self._require_own()
         try:
             return self._connection.execute(query, tuple(parameters)).fetchall()
         except _TROUBLE as error:
@@ -108,10 +107,20 @@ class Catalog:
         Raises:
             CatalogLost: it cannot be read any more.
         """
-        if self.is_inherited:
-            raise CatalogLost("it was opened by another process", damaged=False)
+        self._require_own()
         with _translated():
             yield from self._connection.execute(query)
+
+    def _require_own(self) -> None:
+        """In a process that was forked since, open the file anew, which must show the same."""
+        if not self.is_inherited:
+            return
+        anew = Catalog(self.path)
+        if anew.mark != self.mark:
+            anew.close()
+            raise CatalogLost("it has gone on since this process was forked", damaged=False)
+        _inherited.append(self._connection)
+        self._connection, self._forks = anew._connection, anew._forks
 
     @property
     def is_inherited(self) -> bool:

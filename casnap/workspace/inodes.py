@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from casnap.codec.hashing import ContentHasher
@@ -24,13 +24,22 @@ class Contents(Protocol):
         """All bytes of a file that is one chunk, checked against its name."""
 
 
+ContentsOf = Callable[[Iterable[AnyNode]], Contents]
+"""The bytes of these entries, as far as they are files; they will be asked for in this order."""
+
+
 class NewInodes:
     """Makes them. ``faults`` is what could not be set; ``sync`` forces out the bytes of each file."""
 
-    def __init__(self, contents: Contents, *, sync: bool) -> None:
+    def __init__(self, contents_of: ContentsOf, *, sync: bool) -> None:
         self.faults: list[Problem] = []
-        self._contents = contents
+        self._contents_of = contents_of
+        self._contents = contents_of(())
         self._sync = sync
+
+    def announce(self, nodes: Iterable[AnyNode]) -> None:
+        """Tell what will be made, in its order."""
+        self._contents = self._contents_of(nodes)
 
     def make(self, path: bytes, directory: int, name: bytes, node: AnyNode, given: Given | None) -> None:
         """Make the entry of ``path`` under ``name``; ``given`` is what a new inode has there, where that is known.

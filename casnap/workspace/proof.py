@@ -23,6 +23,9 @@ KEEP_TIMES = frozenset(
 )
 """File systems that change a directory's own times whenever a name in it comes, goes or changes."""
 
+SHARED = 5_000
+"""For so many rows it pays to fork a worker: that takes as long as looking at a thousand."""
+
 
 class Proof:
     """What of a cache still holds: ``same`` has a byte for each directory of its file, 1 where it is as it was.
@@ -109,10 +112,10 @@ class Proof:
         self.holds_all = self.holds_all and all(taken)
 
 
-def prove(directories: CacheFile | Patched, root_fd: int) -> Proof:
-    """Look at everything that a cache knows below ``root_fd``."""
+def prove(directories: CacheFile | Patched, root_fd: int, *, processes: int = 1) -> Proof:
+    """Look at everything that a cache knows below ``root_fd``; with ``processes`` at work on much of it."""
     file = _file_of(directories)
-    same = _unchanged(file, root_fd)
+    same = _unchanged(file, root_fd, processes)
     holds_all = all(same) and not any(traits & Trait.UNPROVABLE for traits in file.traits)
     for number, traits in enumerate(file.traits):
         if traits & (Trait.UNPROVABLE | Trait.RULES):
@@ -127,10 +130,10 @@ def _file_of(directories: CacheFile | Patched) -> CacheFile:
 _TOLD = Trait.OMITS | Trait.LINKS | Trait.SIDE_FILES | Trait.GIT_ROOT
 
 
-def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
+def _unchanged(file: CacheFile, root_fd: int, processes: int) -> bytearray:
     """A byte for each directory: 1 where its own stat and those of all its rows are as they were."""
     with no_collection():
-        rows = _looked(file.row_paths, root_fd)
+        changed = _changed_rows(file, root_fd, processes)
         own = _looked(file.paths, root_fd)
         if own:
             own[0] = os.fstat(root_fd)
@@ -141,11 +144,38 @@ def _unchanged(file: CacheFile, root_fd: int) -> bytearray:
             if stat is not None and stat.st_dev != device:  # what is new there has other numbers than what is known
                 same[number] = 0
         starts, directory = file.starts, 0
-        for row in sorted(_differing(rows, file.rows)):
+        for row in sorted(changed):
             while starts[directory + 1] <= row:
                 directory += 1
             same[directory] = 0
     return same
+
+
+def _changed_rows(file: CacheFile, root_fd: int, processes: int) -> set[int]:
+    """The rows that are not as they were: half of them are looked at by a worker, where there are many."""
+    rows = len(file.row_paths)
+    if processes < 2 or rows < SHARED:
+        return _changed(file, root_fd, 0, rows)
+    from casnap.fs.workers import Lost, at_work  # here, since most workspaces are small
+
+    half = max(0, rows - len(file.paths)) // 2  # the directories themselves come on top of that
+    with at_work(lambda tell: tell(array("Q", _changed(file, root_fd, half, rows)).tobytes())) as worker:
+        if worker is None:
+            return _changed(file, root_fd, 0, rows)
+        changed = _changed(file, root_fd, 0, half)
+        try:
+            for told in worker.told():
+                changed.update(memoryview(told).cast("Q"))
+        except Lost:
+            changed |= _changed(file, root_fd, half, rows)
+    return changed
+
+
+def _changed(file: CacheFile, root_fd: int, start: int, end: int) -> set[int]:
+    """Those among the rows from ``start`` to ``end``."""
+    known = Stats()
+    known.extend(file.rows, start, end)
+    return {start + row for row in _differing(_looked(file.row_paths[start:end], root_fd), known)}
 
 
 def _looked(paths: list[bytes], root_fd: int) -> list[os.stat_result | None]:

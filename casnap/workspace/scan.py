@@ -102,12 +102,13 @@ def scan(
     source: ObjectSource | None = None,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
+    processes: int = 1,
 ) -> Scan:
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
     What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put
     then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. A ``copier`` takes SQLite
-    databases that are in use.
+    databases that are in use. So many ``processes`` may be at work.
 
     Raises:
         CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
@@ -118,7 +119,7 @@ def scan(
     inside = frozenset(mounts.inside)
     omissions = Omissions(directories.root_path, exclusions, mounts.points, Rules.of(selection), aside, inside)
     context = _context(omissions, mounts, nonces)
-    proof = _proof(cache, source, directories, mounts, trust)
+    proof = _proof(cache, source, directories, mounts, trust, processes)
     if proof is not None:
         proof.doubt([*trust.only, *aside])
         proof.note_touched(trust.touched)
@@ -133,7 +134,12 @@ def scan(
 
 
 def _proof(
-    cache: StatCache | None, source: ObjectSource | None, directories: Directories, mounts: Mounts, trust: Trust
+    cache: StatCache | None,
+    source: ObjectSource | None,
+    directories: Directories,
+    mounts: Mounts,
+    trust: Trust,
+    processes: int,
 ) -> Proof | None:
     """What of a cache that comes from a file still holds; None where it cannot be told, or counts for nothing."""
     known = None if cache is None else cache.directories
@@ -144,7 +150,7 @@ def _proof(
         return None
     before = trust.earlier.proof if trust.earlier is not None else None
     later = before.later(known) if before is not None else None
-    return later or prove(known, directories.root_fd)
+    return later or prove(known, directories.root_fd, processes=processes)
 
 
 def _context(omissions: Omissions, mounts: Mounts, nonces: frozenset[str]) -> int:

@@ -5,29 +5,32 @@ Whatever fails here leaves the workspace as it was.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import stat
 from collections.abc import Iterable, Mapping
-from itertools import groupby
+from functools import partial
+from itertools import count, groupby
+from typing import TYPE_CHECKING
 
-from casnap.errors import CasnapError, StorageFailed
-from casnap.fs import making, placing
+from casnap.errors import StorageFailed
 from casnap.fs.directories import Directories
 from casnap.fs.making import Given
 from casnap.model.clock import Progress
 from casnap.model.paths import ROOT, escape, join, split
 from casnap.model.tree import AnyNode, File, FileFlag
 from casnap.workspace.building import Building
-from casnap.workspace.inodes import Contents, NewInodes
+from casnap.workspace.homes import Homes
+from casnap.workspace.inodes import ContentsOf, NewInodes
 from casnap.workspace.layout import Layout
 from casnap.workspace.mounts import border_of
 from casnap.workspace.reader import GONE
 from casnap.workspace.signature import Signature
-from casnap.workspace.temporaries import temporary_name
 
-OWNER_MAY_CHANGE = 0o700
-"""Permission bits that a directory needs for its owner to change what is in it."""
+if TYPE_CHECKING:
+    from casnap.fs.workers import Tell, Worker
+    from casnap.workspace.sharing import Entry, Group
+
+SHARED = 400
+"""For so many new inodes it pays to fork a worker."""
 
 SYNCED_SINGLY = 64
 """Up to this many new inodes are forced out one by one; above, the whole file system is, which also writes what
@@ -38,13 +41,13 @@ LEARNT_FOR = 8
 
 
 class Staging:
-    """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over, or :meth:`abandon`.
+    """The temporary side of a rollback. Call :meth:`stage`; then the switch takes over.
 
     ``parents`` are the directories whose names change.
     ``staged`` maps a path to where its new inode stands (directory, name), or the topmost of new directories with all
     that is in it, which is left to ``building``; ``unreachable`` are paths that have none, and why: something
     was swapped in for a directory above them. Nothing can be moved across ``borders``, which are mount points: bind
-    mounts of one device have them too.
+    mounts of one device have them too. Where ``processes`` may be at work, a worker makes a part of what is much.
     """
 
     def __init__(
@@ -54,26 +57,27 @@ class Staging:
         signatures: Mapping[bytes, Signature],
         *,
         nonce: str,
-        contents: Contents,
+        contents_of: ContentsOf,
         progress: Progress,
         borders: frozenset[bytes] = frozenset(),
+        processes: int = 1,
     ) -> None:
         self.directories = directories
         self.layout = layout
         self.signatures = signatures
-        self.nonce = nonce
         self.progress = progress
         self.borders = borders
         self.parents = frozenset(layout.parents())
         self.synced = len(layout.staged) <= SYNCED_SINGLY
-        self.inodes = NewInodes(contents, sync=self.synced)
+        self.inodes = NewInodes(contents_of, sync=self.synced)
+        many = len(layout.staged) + len(layout.directories) >= LEARNT_FOR
+        self.homes = Homes(directories, signatures, layout.directories, nonce=nonce, borders=borders, learns=many)
         self.building = Building(layout, directories, self._ground, self.inodes)
         self.staged: dict[bytes, tuple[bytes, bytes]] = {}
-        self.loosened: dict[bytes, Signature] = {}
         self.unreachable: dict[bytes, str] = {}
-        self._homes: dict[bytes, bytes] = {}
-        self._home_of: dict[bytes, bytes] = {}
-        self._given: dict[bytes, Given | None] = {}
+        self._processes = processes
+        self._shared: frozenset[bytes] = frozenset()
+        self._numbers = count()
 
     def stage(self) -> None:
         """Put every new inode, complete, under a temporary name.
@@ -87,17 +91,13 @@ class Staging:
         try:
             for path in sorted(self.parents - self.layout.directories.keys()):
                 try:
-                    self._loosen(path)
+                    self.homes.loosen(path)
                 except OSError as error:
                     _raise_unless_gone(path, error)
-            for directory, entries in groupby(self.layout.staged.items(), key=lambda entry: split(entry[0])[0]):
-                if directory in self.building:
-                    self._build(directory, list(entries))
-                else:
-                    self._stage(entries)
+            self._make_all()
             self._build_rest()
         except BaseException:
-            self.abandon()
+            self.homes.abandon()
             raise
         finally:
             self.progress.end()
@@ -121,26 +121,115 @@ class Staging:
         if status.f_files and inodes > status.f_favail:
             raise StorageFailed("cannot write: the workspace's disk has too few inodes free; nothing was changed")
 
-    def _stage(self, entries: Iterable[tuple[bytes, AnyNode]]) -> None:
+    def _make_all(self) -> None:
+        """Make what is new, all but directories that have nothing else in them."""
+        by_directory = groupby(self.layout.staged.items(), key=lambda entry: split(entry[0])[0])
+        groups = [(directory, list(entries)) for directory, entries in by_directory]
+        if self._processes < 2 or len(self.layout.staged) < SHARED:
+            self._make(groups)
+        else:
+            self._share(groups)
+
+    def _share(self, groups: list[Group]) -> None:
+        """Have a worker make a part of them, in directories that are made before and left after."""
+        from casnap.fs.workers import at_work  # here and below, since most rollbacks are of few files
+        from casnap.workspace.sharing import divided
+
+        own, workers = divided(groups)
+        reached = [(directory, entries) for directory, entries in workers if self._prepare(directory, entries)]
+        self._shared = frozenset(directory for directory, _ in reached)
+        with at_work(partial(self._work, reached)) as worker:
+            self._make(own if worker else [*own, *reached])
+            if worker:
+                self._take_over(worker)
+        self._leave_shared()
+
+    def _prepare(self, directory: bytes, entries: list[Entry]) -> bool:
+        """See that a worker needs only make these; whether it can."""
+        try:
+            if directory in self.building:
+                self.building.enter(directory)
+            else:
+                for path, _ in entries:
+                    self._berth(path)
+        except OSError as error:
+            _raise_unless_gone(directory, error)
+            self.unreachable.update((path, _UNREACHABLE) for path, _ in entries)
+            return False
+        return True
+
+    def _work(self, groups: list[Group], tell: Tell) -> None:
+        """What a worker does."""
+        from casnap.workspace.sharing import Made, ToldProgress, tell_made
+
+        self.progress = ToldProgress(tell)
+        self.inodes.faults.clear()
+        self.unreachable.clear()
+        self._make(groups)
+        self.progress.end()
+        tell_made(tell, Made(self.inodes.faults, self.unreachable))
+
+    def _take_over(self, worker: Worker) -> None:
+        """Wait for what a worker makes."""
+        from casnap.fs.workers import Lost
+        from casnap.workspace.sharing import hear
+
+        try:
+            made = hear(worker.told(), self.progress.advance)
+        except Lost:
+            cause = "the process that made a part of it was killed; nothing was changed"
+            raise StorageFailed(f"cannot write: {cause}", hint="run the same command again") from None
+        self.inodes.faults += made.faults
+        self.unreachable |= made.unreachable
+        for path in made.unreachable:
+            self.staged.pop(path, None)
+
+    def _leave_shared(self) -> None:
+        for directory in self._shared & self.building.made.keys():
+            try:
+                self.building.leave(directory)
+            except OSError as error:
+                _raise_unless_gone(directory, error)
+
+    def _make(self, groups: list[Group]) -> None:
+        self.inodes.announce(node for _, entries in groups for _, node in entries)
+        for directory, entries in groups:
+            if directory in self.building:
+                self._build(directory, entries)
+            else:
+                self._stage(entries)
+
+    def _stage(self, entries: Iterable[Entry]) -> None:
         """Put new inodes of a directory that stays under temporary names."""
         for path, node in entries:
             try:
-                home, name = self.home(path), b"%d" % len(self.staged)
-                self.inodes.make(path, self.directories.fd(home), name, node, self._given[home])
-                self.staged[path] = (home, name)
+                home, name = self._berth(path)
+                self.inodes.make(path, self.directories.fd(home), name, node, self.homes.given[home])
             except OSError as error:
                 _raise_unless_gone(path, error)
+                self.staged.pop(path, None)
                 self.unreachable[path] = _UNREACHABLE
             self.progress.advance(_size(node))
 
-    def _build(self, directory: bytes, entries: list[tuple[bytes, AnyNode]]) -> None:
+    def _berth(self, path: bytes) -> tuple[bytes, bytes]:
+        """Where the new inode of a path stands until it gets its name."""
+        if path not in self.staged:
+            home = self.homes.of(path)
+            self.staged[path] = (home, self._free_name())
+        return self.staged[path]
+
+    def _free_name(self) -> bytes:
+        return b"%d" % next(self._numbers)
+
+    def _build(self, directory: bytes, entries: list[Entry]) -> None:
         """Make what is in a new directory, all but the directories in it."""
         path = directory
         try:
             fd, given = self.building.enter(directory)
             for path, node in entries:
                 self.inodes.make(path, fd, node.name, node, given)
-            self.building.leave(directory)
+            if directory not in self._shared:
+                self.building.leave(directory)
         except OSError as error:
             _raise_unless_gone(path, error)
             self.unreachable.update((path, _UNREACHABLE) for path, _ in entries)
@@ -156,78 +245,8 @@ class Staging:
 
     def _ground(self, top: bytes) -> tuple[bytes, Given | None]:
         """Where a new directory is to be built, and what is given there."""
-        home, name = self.home(top), b"%d" % len(self.staged)
-        self.staged[top] = (home, name)
-        return join(home, name), self._given[home]
-
-    def home(self, path: bytes) -> bytes:
-        """The staging directory for ``path``: as high as one device and our rights reach, made on first use."""
-        parent, _ = split(path)
-        if parent not in self._home_of:
-            self._home_of[parent] = self._home(parent)
-        return self._home_of[parent]
-
-    def _home(self, top: bytes) -> bytes:
-        while top in self.building:
-            top, _ = split(top)
-        device = self.signatures[top].device
-        while top != ROOT and top not in self.borders and self.signatures[split(top)[0]].device == device:
-            if not self._may_use(split(top)[0]):
-                break
-            top, _ = split(top)
-        if top not in self._homes:
-            self._loosen(top)
-            name = temporary_name(self.nonce, len(self._homes))
-            placing.make_directory(self.directories.fd(top), name)
-            self._homes[top] = home = join(top, name)
-            many = len(self.layout.staged) + len(self.layout.directories) >= LEARNT_FOR
-            self._given[home] = making.learn(self.directories.fd(home)) if many else None
-        return self._homes[top]
-
-    def _may_use(self, path: bytes) -> bool:
-        """Whether names in a directory can be changed: now, or once its owner, who we are, has loosened it."""
-        fd = self.directories.fd(path)
-        return _is_writable(fd) or os.fstat(fd).st_uid == os.geteuid()
-
-    def _loosen(self, path: bytes) -> None:
-        """Let the owner change what is in a directory; its mode comes back at the end."""
-        if path in self.loosened:
-            return
-        fd = self.directories.fd(path)
-        if _is_writable(fd):
-            return
-        with contextlib.suppress(PermissionError):  # not ours: what cannot be done there will be reported
-            placing.change_mode_of(fd, stat.S_IMODE(self.signatures[path].mode) | OWNER_MAY_CHANGE)
-            self.loosened[path] = self.signatures[path]
-
-    def abandon(self) -> None:
-        """Take away what was staged; put back the modes and times of directories."""
-        touched = self._homes.keys() | self.loosened.keys()
-        self.remove_homes()
-        for path in sorted(touched, reverse=True):
-            signature = self.signatures[path]
-            with contextlib.suppress(OSError, CasnapError):
-                fd = self.directories.fd(path)
-                placing.change_mode_of(fd, stat.S_IMODE(signature.mode))
-                placing.set_times(fd, b".", signature.mtime_ns)
-
-    @property
-    def tops(self) -> frozenset[bytes]:
-        """The directories that hold, or held, a staging directory."""
-        return frozenset(self._homes)
-
-    @property
-    def touched(self) -> frozenset[bytes]:
-        """What it changed by itself: staging directories that came and went, and directories that it loosened."""
-        return frozenset((*self._homes.values(), *self.loosened))
-
-    def remove_homes(self) -> None:
-        """Take away the staging directories and what is left in them."""
-        for home in self._homes.values():
-            parent, name = split(home)
-            self.directories.forget(home)
-            with contextlib.suppress(OSError, CasnapError):
-                placing.remove_staging(self.directories.fd(parent), name)
+        home, name = self._berth(top)
+        return join(home, name), self.homes.given[home]
 
 
 _SPARSE = FileFlag.SPARSE.value
@@ -240,10 +259,6 @@ def _raise_unless_gone(path: bytes, error: OSError) -> None:
     if error.errno not in GONE:
         cause = error.strerror or str(error)
         raise StorageFailed(f"cannot stage {escape(path)} in the workspace: {cause}; nothing was changed") from error
-
-
-def _is_writable(fd: int) -> bool:
-    return os.access(b".", os.W_OK | os.X_OK, dir_fd=fd, effective_ids=True)
 
 
 def _size(node: AnyNode) -> int:

@@ -87,7 +87,7 @@ class Switch:
                 self.outcome.left_alone += [Problem(missed, _NOT_PLACED) for missed in sorted(below)]
         for path, base in self.layout.linked:
             self._try(path, self._join, path, base)
-        self.staging.remove_homes()
+        self.staging.homes.remove()
         self._set_metadata()
         self.outcome.problems += self.staging.inodes.faults
         return self.outcome
@@ -196,7 +196,7 @@ class Switch:
 
     def _join_over(self, path: bytes, source: tuple[int, bytes], target: tuple[int, bytes]) -> None:
         """Give ``path``'s name to another inode in one step."""
-        with self.directories.held(self.staging.home(path)) as home_fd:
+        with self.directories.held(self.staging.homes.of(path)) as home_fd:
             temporary = (home_fd, b"link")
             placing.link(source, temporary)
             try:
@@ -245,7 +245,7 @@ class Switch:
     # -- metadata ------------------------------------------------------------------------------------------
 
     def _set_metadata(self) -> None:
-        directories = {*self._parents, *self.staging.loosened, *self.staging.tops, *self.layout.directories}
+        directories = {*self._parents, *self.staging.homes.loosened, *self.staging.homes.tops, *self.layout.directories}
         for path, node in self.layout.repaired.items():
             if isinstance(node, Directory):
                 directories.add(path)
@@ -274,7 +274,7 @@ class Switch:
             self._note(path, placing.set_metadata(parent, name, node))
             return
         fd, signature = self.directories.fd(path), self.staging.signatures[path]
-        if path in self.staging.loosened:
+        if path in self.staging.homes.loosened:
             placing.change_mode_of(fd, stat.S_IMODE(signature.mode))
         if path not in self._parents:  # nothing but a staging directory came and went
             placing.set_times(fd, b".", signature.mtime_ns)

@@ -113,7 +113,7 @@ CHANGING = {
     "fs": "making placing",
     "model": "objects revision",
     "store": "compressing deltas gathering session",
-    "workspace": "building entries holders inodes layout outbox reader redaction staging switching temporaries",
+    "workspace": "building entries holders homes inodes layout outbox reader redaction staging switching temporaries",
 }
 """What changing a workspace takes beside looking at it."""
 
