@@ -43,7 +43,10 @@ def mark(context: Context, directory: bytes, target: bytes) -> MarkReport:
     restoring, restored = _timed(context, lambda: restore_to(context, workspace, made.checkpoint, target))
     path = context.store.path
     checking, checked = _timed(
-        context, lambda: check(lambda: Inspection(path), context.clock, context.progress, read_data=True)
+        context,
+        lambda: check(
+            lambda: Inspection(path), context.clock, context.progress, read_data=True, processes=context.processes
+        ),
     )
     return MarkReport(
         directory=directory,

@@ -31,7 +31,8 @@ def check_store(settings: Settings, progress: Progress, *, read_data: bool, repa
     """
     if repair:
         return _repair(settings, progress)
-    report = check(lambda: _inspect(settings), SystemClock(), progress, read_data=read_data)
+    processes = settings.processes
+    report = check(lambda: _inspect(settings), SystemClock(), progress, read_data=read_data, processes=processes)
     if not _KEEP_FROM_OPENING & {finding.fault for finding in report.findings}:
         with contextlib.suppress(CasnapError):
             context = open_context(settings)

@@ -17,6 +17,7 @@ from casnap.store.index import ReadRange
 from casnap.store.inspection import Inspection
 from casnap.store.pack_walk import PackAccount, PackWalk
 from casnap.store.rows import PackRow, Place
+from casnap.store.scout import Scout, scouting
 
 THREADS = 2
 """Hashing and decompressing leave Python's lock: two packs are then looked through at once."""
@@ -36,8 +37,8 @@ class PackSurvey:
     tails: dict[str, int] = field(default_factory=dict)
 
 
-def survey(found: Inspection, progress: Progress, *, read_data: bool) -> PackSurvey:
-    """Look through every pack that the log names; with ``read_data`` through every byte.
+def survey(found: Inspection, progress: Progress, *, read_data: bool, processes: int = 1) -> PackSurvey:
+    """Look through every pack that the log names; with ``read_data`` through every byte, with ``processes`` at work.
 
     Raises:
         TooNew: a pack or a record is of a newer format.
@@ -51,16 +52,30 @@ def survey(found: Inspection, progress: Progress, *, read_data: bool) -> PackSur
         with guard:
             progress.advance(amount)
 
-    def walk(row: PackRow) -> PackAccount:
-        return _walk(found, row, sizes[row.id], read_data=read_data, advance=advance)
-
-    progress.begin("checking", sum(min(sizes[row.id], row.length) for row in rows))
+    lengths = [(row.id, min(sizes[row.id], row.length)) for row in rows]
+    progress.begin("checking", sum(length for _, length in lengths))
     try:
-        for account in _each(walk, rows, threads=THREADS if read_data else 1):
-            result.accounts[account.pack] = account
+        with _scouting(found, lengths, processes=processes if read_data else 1) as scout:
+
+            def walk(row: PackRow) -> PackAccount:
+                return _walk(found, row, sizes[row.id], scout, read_data=read_data, advance=advance)
+
+            for account in _each(walk, rows, threads=THREADS if read_data and scout is None else 1):
+                result.accounts[account.pack] = account
     finally:
         progress.end()
     return result
+
+
+def _scouting(
+    found: Inspection, lengths: list[tuple[str, int]], *, processes: int
+) -> contextlib.AbstractContextManager[Scout | None]:
+    """A scout ahead of the walks, where one serves."""
+
+    def offsets(pack: str) -> list[int]:
+        return sorted({entry.offset for entry in _entries(found, pack, found.reader.committed)})
+
+    return scouting(lengths, lambda: found.another_reader().files, offsets, processes=processes)
 
 
 def _each(walk: Callable[[PackRow], PackAccount], rows: Sequence[PackRow], *, threads: int) -> Iterator[PackAccount]:
@@ -92,9 +107,16 @@ def _sizes(found: Inspection, result: PackSurvey) -> dict[str, int]:
 
 
 def _walk(
-    found: Inspection, row: PackRow, size: int, *, read_data: bool, advance: Callable[[int], None]
+    found: Inspection,
+    row: PackRow,
+    size: int,
+    scout: Scout | None,
+    *,
+    read_data: bool,
+    advance: Callable[[int], None],
 ) -> PackAccount:
     reader = found.another_reader()
+    scouted = scout.sound if scout else _nothing_known
     try:
         return PackWalk(
             reader,
@@ -106,6 +128,7 @@ def _walk(
             entries=_entries(found, row.id, reader.committed),
             read_data=read_data,
             advance=advance,
+            scouted=scouted,
         ).run()
     except Damage as error:  # the pack went away, or its disk cannot read it at all
         account = PackAccount(row.id)
@@ -113,6 +136,10 @@ def _walk(
         return account
     finally:
         reader.files.close()
+
+
+def _nothing_known(pack: str, offset: int) -> None:
+    """Of no record."""
 
 
 def _entries(found: Inspection, pack: str, committed: ReadRange) -> Iterator[IndexEntry]:

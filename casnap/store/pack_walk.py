@@ -7,6 +7,7 @@ import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from casnap.codec.full_records import open_full
 from casnap.codec.packs import (
@@ -32,6 +33,9 @@ from casnap.errors import Damage
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.store.objects import FindPlaces, ObjectReader
 from casnap.store.packs import PackFiles, Record
+
+if TYPE_CHECKING:
+    from casnap.store.scout import Sound
 
 MOST_ON_ONE_BASE = 64
 """Objects that may be deltas on one base: more would all be lost with it."""
@@ -106,7 +110,9 @@ class PackWalk:
         entries: Iterable[IndexEntry],
         read_data: bool,
         advance: Callable[[int], None],
+        scouted: Callable[[str, int], Sound | None],
     ) -> None:
+        """``scouted`` tells of sound records that were looked at before."""
         self.account = PackAccount(pack)
         self._reader = reader
         self._find = find
@@ -115,6 +121,7 @@ class PackWalk:
         self._size, self._length = size, length
         self._read_data = read_data
         self._advance = advance
+        self._scouted = scouted
         self._expected: dict[int, list[IndexEntry]] = defaultdict(list)
         for entry in entries:
             self._expected[entry.offset].append(entry)
@@ -174,21 +181,25 @@ class PackWalk:
 
     def _pass_sound(self, offset: int, end: int) -> int:
         """Go over full records that are what the index says, up to the first that must be looked at more closely."""
-        self._bytes(offset, HEADER_SIZE)
-        window, base = self._window, self._window_start
         passed = 0
-        while (found := open_full(window, offset - base)) is not None:
-            (kind, id), _, after = found
-            if base + after > end or self._expected.get(offset) != [(kind, id, offset, NO_SLOT)]:
+        while (found := self._scouted(self._pack, offset) or self._sound(offset)) is not None:
+            (kind, id), after = found
+            if after > end or self._expected.get(offset) != [(kind, id, offset, NO_SLOT)]:
                 break
             self._visited.add(offset)
             passed += 1
-            offset = base + after
+            offset = after
         self.account.records += passed
         self.account.objects += passed
         if passed:
             self.account.whole = offset
         return offset
+
+    def _sound(self, offset: int) -> Sound | None:
+        """The object in the full record at ``offset``, and where that ends, if it is sound."""
+        self._bytes(offset, HEADER_SIZE)
+        opened = open_full(self._window, offset - self._window_start)
+        return None if opened is None else (opened[0], self._window_start + opened[2])
 
     def _look(self, offset: int, end: int) -> int:
         """Look at what begins at ``offset``; where the next record begins."""

@@ -7,11 +7,12 @@ import random
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from casnap import CheckpointManager
-from support.cli import run
+from support.cli import Result, run
 from support.oracle import difference, snapshot
 from support.shared import KILLED, left_behind, run_shared
 from support.trees import make_tree, mutate
@@ -118,6 +119,31 @@ def test_a_worker_that_is_killed_while_it_writes_leaves_nothing_half_done(
     assert not (tmp_path / "there").exists()
     assert difference(before, snapshot(workspace)) == []
     assert left_behind(Path(os.environ["CASNAP_STORE"])) == []
+
+
+def _report(result: Result) -> dict[str, Any]:
+    """What a check says, but for what is another each time."""
+    report = {key: value for key, value in result.json().items() if key != "seconds"}
+    del report["totals"]["operations"]  # that it was checked is one
+    return report
+
+
+@pytest.mark.parametrize("act", ["act", KILLED])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_worker_that_scouts_changes_nothing_of_what_a_check_finds(workspace: Path, seed: int, act: str) -> None:
+    mutate(workspace, random.Random(seed), 40)
+    run("checkpoint", "two", "-w", workspace, check=0)
+    rng = random.Random(seed)
+    for pack in sorted(Path(os.environ["CASNAP_STORE"], "packs").iterdir()):
+        data = bytearray(pack.read_bytes())
+        for _ in range(seed % 4):  # none in some
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        pack.write_bytes(data[: len(data) - (seed == 7) * 300])
+    shared = run_shared("check", "--read-data", "--json", act=act)
+    alone = run("check", "--read-data", "--json")
+    assert "a worker" in shared.stderr
+    assert (shared.status, _report(shared)) == (alone.status, _report(alone))
+    assert (shared.status == 0) == (seed % 4 == 0)
 
 
 def test_what_a_worker_finds_damaged_is_named_and_nothing_is_changed(workspace: Path, tmp_path: Path) -> None:

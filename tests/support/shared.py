@@ -13,16 +13,18 @@ _SHARED = """
 import contextlib, os, signal, sys
 from casnap.fs import workers
 from casnap.settings import layers
+from casnap.store import scout
 from casnap.workspace import proof, staging
 layers.processors = lambda: 2
 proof.SHARED = staging.SHARED = 2
+scout.WORTH = 0
 at_work = workers.at_work
 @contextlib.contextmanager
 def noted(act):
     with at_work(ACT) as worker:
         print("a worker" if worker else "no worker", file=sys.stderr)
         yield worker
-workers.at_work = noted
+workers.at_work = scout.at_work = noted
 FIRST
 from casnap.cli import main
 main()

@@ -56,9 +56,11 @@ class Examination:
 
 
 def check(
-    open_inspection: Callable[[], Inspection], clock: Clock, progress: Progress, *, read_data: bool
+    open_inspection: Callable[[], Inspection], clock: Clock, progress: Progress, *, read_data: bool, processes: int = 1
 ) -> CheckReport:
     """Look through a store, which need not be one that can be opened; with ``read_data`` through every byte of it.
+
+    So many ``processes`` may be at work.
 
     Raises:
         NoStore, Refused: there is none, or it is another user's.
@@ -68,7 +70,7 @@ def check(
     for _ in range(TRIES):
         inspection = open_inspection()
         with contextlib.closing(inspection), no_collection():
-            result = examine(inspection, clock, progress, read_data=read_data)
+            result = examine(inspection, clock, progress, read_data=read_data, processes=processes)
         if result.report or not _went_on(open_inspection, inspection):
             break
     return result.report
@@ -80,13 +82,15 @@ def _went_on(open_inspection: Callable[[], Inspection], before: Inspection) -> b
         return now.log.hash != before.log.hash
 
 
-def examine(inspection: Inspection, clock: Clock, progress: Progress, *, read_data: bool) -> Examination:
+def examine(
+    inspection: Inspection, clock: Clock, progress: Progress, *, read_data: bool, processes: int = 1
+) -> Examination:
     """The same of one inspection."""
     started = clock.now()
     if not inspection.log.whole:  # what lost lines told of is not lost with them
         inspection.add_ranges(lost_ranges(inspection))
     inspection.load_places()
-    surveyed = survey(inspection, progress, read_data=read_data)
+    surveyed = survey(inspection, progress, read_data=read_data, processes=processes)
     soundness = Soundness(inspection, surveyed)
     reach = Reach(inspection, soundness)
     hits = _Hits(inspection, reach)
