@@ -59,6 +59,7 @@ class WriteSession:
         self._differences = Differences(self._reader, self._readable)
         self._failed: StorageFailed | None = None
         self._checkpoints: list[ObjectKey] = []
+        self._asked: dict[ObjectKey, list[Place]] = {}
 
     @property
     def new_bytes(self) -> int:
@@ -94,7 +95,8 @@ class WriteSession:
         """Those of ``keys`` that are there, or that this session has taken."""
         wanted = set(keys)
         mine = (wanted & self._own.keys()) | (wanted & self._ahead)
-        stored = self._state.present(wanted - mine)
+        self._asked = self._state.places(wanted - mine)  # it is asked next whether their records are sound
+        stored = self._asked.keys()
         self._absent |= wanted - mine - stored
         return mine | stored
 
@@ -172,7 +174,7 @@ class WriteSession:
         """Whether the store has the object in a record that can be relied on; a bad one is written anew."""
         if key in self._absent:
             return False
-        places = self._state.places([key]).get(key)
+        places = self._asked.get(key) or self._state.places([key]).get(key)
         if not places or not self._reader.is_sound(key, places[0]):
             self._absent.add(key)
             if places:

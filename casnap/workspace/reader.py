@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import functools
 import os
@@ -15,6 +16,7 @@ from casnap.model.clock import Progress, Silent
 from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSink
 from casnap.workspace.entries import is_sparse, read_failed
+from casnap.workspace.naming import named, named_beside
 from casnap.workspace.outbox import Outbox
 from casnap.workspace.redaction import MAX_REDACTED, redacted
 
@@ -24,6 +26,8 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXE
 GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.ENODEV, errno.ESTALE})
 """What opening an entry fails with when it is not what it was a moment ago."""
 
+NAMED_BESIDE = 8 << 20
+"""Bytes of a file of which the chunks are named by a thread while the next are cut."""
 
 CUT_EVENLY = (
     "large files were cut every {kib} KiB: the compiled part of pyfastcdc is missing, so that what moves within them "
@@ -138,11 +142,11 @@ class Reader:
         self._cuts_evenly = not self._chunker.content_defined
         whole_file = ContentHasher()
         chunks: list[tuple[int, bytes]] = []
-        for data in self._chunker.cut(stream):
-            whole_file.update(data)
-            key = ObjectKey(ObjectKind.CHUNK, content_id(data))
-            self._outbox.add(key, data)
-            chunks.append((len(data), key.id))
+        name = named_beside if status.st_size >= NAMED_BESIDE else named
+        with contextlib.closing(name(self._chunker.cut(stream), whole_file)) as pairs:
+            for id, data in pairs:
+                self._outbox.add(ObjectKey(ObjectKind.CHUNK, id), data)
+                chunks.append((len(data), id))
         if not chunks:  # cut to nothing since it was opened
             self._outbox.add(ObjectKey(ObjectKind.CHUNK, whole_file.id()), b"")
         whole = stream.position == status.st_size and not _pread(fd, 1, status.st_size)

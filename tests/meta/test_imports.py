@@ -100,7 +100,7 @@ WRITING = {
 READING = {
     "codec": "trees",
     "model": "objects",
-    "workspace": "assembly cache_saving confirmation databases entries git_directories ignore_files lister outbox"
+    "workspace": "assembly cache_saving confirmation databases entries git_directories ignore_files lister naming outbox"
     " provability reader redaction rounds survey temporaries toml_excludes walk",
 }
 """What it takes to find what has changed, to read it, and to know it the next time."""
@@ -113,7 +113,8 @@ CHANGING = {
     "fs": "making placing",
     "model": "objects revision",
     "store": "compressing deltas gathering session",
-    "workspace": "building entries holders homes inodes layout outbox reader redaction staging switching temporaries",
+    "workspace": "building entries holders homes inodes layout naming outbox reader redaction staging switching"
+    " temporaries",
 }
 """What changing a workspace takes beside looking at it."""
 
