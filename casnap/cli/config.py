@@ -198,9 +198,9 @@ def _change(session: Session, workspace: WorkspaceInfo | None, wanted: _Changes)
         return
     known = dict(configured(session.context(), workspace))
     for name in (*wanted.values, *wanted.removals):
-        if name in KEYS and KEYS[name].store_wide and name not in known:
+        if name in KEYS and KEYS[name].common_to and name not in known:
             hint = f"say casnap config set -g {name} VALUE"
-            raise Usage(f"bad key {name}: it is for the whole store, not for one workspace", hint=hint)
+            raise Usage(f"bad key {name}: it is for {KEYS[name].common_to}, not for one workspace", hint=hint)
     for name in wanted.removals:
         if name not in known:
             _key(name)

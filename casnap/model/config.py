@@ -41,6 +41,8 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _NEAR = 0.6
 
+_STORE, _HOOKS = "the whole store", "all hooks"
+
 _NO_TRUTH = ("neither true nor false", "write true or false")
 _NO_COUNT = ("not a whole number", "write a number, such as 20")
 
@@ -173,7 +175,8 @@ LINES = Kind("list", _lines, _accept_lines, plain=list, text="\n".join)
 class Key(Struct, frozen=True):
     """One key. ``nothing`` is the word for no value where there may be none.
 
-    One that is ``store_wide`` concerns the store, which all workspaces share: no workspace has a value of its own.
+    ``common_to`` says what shares it where no workspace has a value of its own: the store, or hooks, which ask before
+    they know of any workspace.
     """
 
     name: str
@@ -181,7 +184,7 @@ class Key(Struct, frozen=True):
     default: Value
     about: str
     nothing: str = ""
-    store_wide: bool = False
+    common_to: str = ""
 
     @property
     def variable(self) -> str:
@@ -236,18 +239,19 @@ KEYS = {
         Key("retention.max_age", AGE, None, "older checkpoints may go in a cleanup", nothing="none"),
         Key("retention.auto", TRUTH, False, "each checkpoint is followed by a cleanup"),
         Key("retention.keep_named", TRUTH, False, "a cleanup keeps checkpoints that were given a name"),
-        Key("min_free", SIZE, None, "what must stay free on the store's disk", nothing="auto", store_wide=True),
+        Key("min_free", SIZE, None, "what must stay free on the store's disk", nothing="auto", common_to=_STORE),
         Key("auto_checkpoint", TRUTH, True, "`casnap hook` takes checkpoints when an agent asks for one"),
         Key(
             "hook.auto_init",
             _choice("project", "always", "never"),
             "project",
             "which directories a hook may register: git work trees, any, or none",
+            common_to=_HOOKS,
         ),
         Key("hook.label", TRUTH, False, "the first words of a prompt become part of the checkpoint's message"),
-        Key("hook.deadline", COUNT, 8, "seconds that an agent waits for a hook at most"),
-        Key("gc.auto", TRUTH, True, "a gc runs by itself once much is dead", store_wide=True),
-        Key("compression", LEVEL, DEFAULT_COMPRESSION, "zstd level, 1 to 19", store_wide=True),
+        Key("hook.deadline", COUNT, 8, "seconds that an agent waits for a hook at most", common_to=_HOOKS),
+        Key("gc.auto", TRUTH, True, "a gc runs by itself once much is dead", common_to=_STORE),
+        Key("compression", LEVEL, DEFAULT_COMPRESSION, "zstd level, 1 to 19", common_to=_STORE),
     )
 }
 """Every key, in the order in which people see them."""

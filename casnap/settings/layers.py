@@ -231,8 +231,8 @@ def _layer(
             key = key_of(name)
             if key is None:
                 raise BadValue("there is no such key", unknown_hint(name))
-            if key.store_wide and origin == WORKSPACE:
-                raise BadValue("it is for the whole store", "set it for all workspaces with -g")
+            if key.common_to and origin == WORKSPACE:
+                raise BadValue(f"it is for {key.common_to}", "set it for all workspaces with -g")
             if key.name in values:
                 raise BadValue(f"{key.name} is set twice", "set it once")
             values[key.name] = key.accept(given)

@@ -37,7 +37,7 @@ def _default(key: Key) -> str:
 def _about(key: Key) -> str:
     aliases = [f"`{name}`" for name, one in ALIASES.items() if one.name == key.name]
     also = f"; also called {', '.join(aliases)}" if aliases else ""
-    return key.about + also + ("; for the whole store" if key.store_wide else "")
+    return key.about + also + (f"; for {key.common_to}" if key.common_to else "")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def test_each_layer_is_stronger_than_the_one_before(name: str, system_file: Path
     assert in_force(load_settings(environ), name) == (system, str(system_file))
     user_file.write_text(toml(name, user))
     assert in_force(load_settings(environ), name) == (user, str(user_file))
-    given = () if KEYS[name].store_wide else stored(name, workspace)
+    given = () if KEYS[name].common_to else stored(name, workspace)
     if given:
         assert in_force(load_settings(environ), name, given) == (workspace, "workspace")
         assert in_force(load_settings(environ), name) == (user, str(user_file))
@@ -95,10 +95,26 @@ def test_each_layer_is_stronger_than_the_one_before(name: str, system_file: Path
     assert in_force(load_settings(environ), name, given) == (variable, KEYS[name].variable)
 
 
-@pytest.mark.parametrize("name", ["min_free", "compression"])
-def test_what_concerns_the_store_cannot_be_set_for_one_workspace(name: str) -> None:
+COMMON = {
+    "min_free": "the whole store",
+    "gc.auto": "the whole store",
+    "compression": "the whole store",
+    "hook.auto_init": "all hooks",
+    "hook.deadline": "all hooks",
+}
+"""What no workspace has a value of its own for, and what shares it."""
+
+
+def test_every_key_that_no_workspace_may_have_is_known() -> None:
+    assert {name: key.common_to for name, key in KEYS.items() if key.common_to} == COMMON
+
+
+@pytest.mark.parametrize("name", COMMON)
+def test_what_is_common_to_all_cannot_be_set_for_one_workspace(name: str) -> None:
     (fault,) = stored_layer(((name, "5"),)).faults
-    assert fault.message == f"bad {name} 5 in the settings of the workspace: it is for the whole store"
+    assert fault.message == f"bad {name} 5 in the settings of the workspace: it is for {COMMON[name]}"
+    assert fault.hint == "set it for all workspaces with -g"
+    assert not stored_layer(((name, "5"),)).values
 
 
 def test_the_policy_is_that_of_the_workspace(user_file: Path) -> None:
