@@ -68,7 +68,7 @@ class Hook:
 
     def _see_to(self, event: Event, directory: str) -> Missed | None:
         before = self.book.read(directory)
-        if not turns.after(event, before.sessions.get(event.session, Turn()))[1]:
+        if not turns.after(event, before.turn_of(event.agent, event.session))[1]:
             self._remember_seldom(event, before)
             return None
         if event.moment is Moment.SESSION_END:  # agents kill what they wait for then
@@ -77,9 +77,9 @@ class Hook:
             return None
         with self.book.locked(directory, self._left, lambda: self._is_seen(directory)) as alone:
             notes = self._fired(event, directory)
-            turn, due = turns.after(event, notes.sessions.get(event.session, Turn()))
+            turn, due = turns.after(event, notes.turn_of(event.agent, event.session))
             if notes.saw_since(self.arrived, self.settings.boot):
-                self._remember(notes.with_turn(event.session, turn))
+                self._remember(notes.with_turn(event.agent, event.session, turn))
                 return None
             if not due:  # another one has seen to it meanwhile
                 return None
@@ -113,7 +113,7 @@ class Hook:
     def _detached(self, event: Event, directory: str) -> str:
         with self.book.locked(directory, PATIENCE):
             notes = self._fired(event, directory)
-            turn, _ = turns.after(event, notes.sessions.get(event.session, Turn()))
+            turn, _ = turns.after(event, notes.turn_of(event.agent, event.session))
             if not notes.saw_since(self.arrived, self.settings.boot):
                 self._take(event, directory, notes, turn)
         self.book.forget_old(self.clock.now())
@@ -133,7 +133,7 @@ class Hook:
             notes = replace(notes, failure=self._failure(event.agent, _as_known(error)))
         else:
             notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked, failure=None)
-            notes = notes.with_turn(event.session, turn)
+            notes = notes.with_turn(event.agent, event.session, turn)
         self._remember(replace(notes, begun=0))
         return "" if notes.failure is None else notes.failure.message or "it failed"
 

@@ -76,15 +76,25 @@ class Notes(Struct, frozen=True, omit_defaults=True):
     begun: int = 0
     failure: Failure | None = None
 
-    def with_turn(self, session: str, turn: Turn) -> Notes:
+    def turn_of(self, agent: str, session: str) -> Turn:
+        """Where a session of an agent is: another agent may have one of the same name."""
+        return self.sessions.get(_name_of(agent, session), Turn())
+
+    def with_turn(self, agent: str, session: str, turn: Turn) -> Notes:
         """The same with another turn of a session, the newest sessions kept."""
-        others = {name: known for name, known in self.sessions.items() if name != session}
+        name = _name_of(agent, session)
+        others = {other: known for other, known in self.sessions.items() if other != name}
         kept = dict(list(others.items())[-(MOST_SESSIONS - 1) :])
-        return replace(self, sessions={**kept, session: turn})
+        return replace(self, sessions={**kept, name: turn})
 
     def saw_since(self, arrived: int, boot: str) -> bool:
         """Whether a scan that began at or after ``arrived`` (monotonic nanoseconds) has been seen through."""
         return bool(boot) and self.boot == boot and self.looked >= arrived and self.failure is None
+
+
+def _name_of(agent: str, session: str) -> str:
+    """The name of a session among those of all agents; that of an agent, which may be an argument, holds no NUL."""
+    return f"{agent}\0{session}"
 
 
 _decoder = msgspec.json.Decoder(Notes)

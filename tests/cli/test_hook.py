@@ -130,6 +130,14 @@ def test_a_prompt_that_is_told_twice_is_seen_to_once(project: Path) -> None:
     assert len(checkpoints(project)) == 1
 
 
+@pytest.mark.parametrize("session", ["main", ""])
+def test_a_session_of_one_agent_is_none_of_another_that_calls_its_own_the_same(session: str, project: Path) -> None:
+    for number, agent in enumerate(("codex", "hermes")):
+        (project / "file").write_text(f"{number}\n")
+        tell({"event": "before_tool", "session": session, "tool": "exec", "cwd": str(project)}, "--agent", agent)
+    assert [one["origin"]["agent"] for one in checkpoints(project)] == ["codex", "hermes"]
+
+
 def test_an_event_of_a_directory_in_a_workspace_is_of_that_workspace(project: Path) -> None:
     (project / "src" / "deep").mkdir(parents=True)
     tell(prompt(project / "src" / "deep"))

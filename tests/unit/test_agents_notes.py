@@ -105,9 +105,25 @@ def test_a_link_and_a_directory_that_others_may_write_are_not_used(tmp_path: Pat
 def test_few_sessions_are_remembered_the_newest() -> None:
     notes = noted("/w")
     for number in range(MOST_SESSIONS + 5):
-        notes = notes.with_turn(f"s{number}", Turn(str(number)))
-    assert list(notes.sessions) == [f"s{number}" for number in range(5, MOST_SESSIONS + 5)]
-    assert notes.with_turn("s9", Turn("new")).sessions["s9"] == Turn("new")
+        notes = notes.with_turn("codex", f"s{number}", Turn(str(number)))
+    assert len(notes.sessions) == MOST_SESSIONS
+    known = [notes.turn_of("codex", f"s{number}").id for number in range(MOST_SESSIONS + 5)]
+    assert known == [""] * 5 + [str(number) for number in range(5, MOST_SESSIONS + 5)]
+    assert notes.with_turn("codex", "s9", Turn("new")).turn_of("codex", "s9") == Turn("new")
+
+
+@pytest.mark.parametrize("session", ["main", "default", "", "a\0b"])
+def test_sessions_of_two_agents_are_two_whatever_they_are_called(session: str) -> None:
+    notes = noted("/w").with_turn("codex", session, Turn("1"))
+    assert notes.turn_of("hermes", session) == notes.turn_of("", session) == Turn()
+    both = notes.with_turn("hermes", session, Turn("2"))
+    assert (both.turn_of("codex", session).id, both.turn_of("hermes", session).id) == ("1", "2")
+
+
+def test_sessions_that_were_remembered_without_their_agent_begin_anew(tmp_path: Path) -> None:
+    book(tmp_path).write(noted("/w", written=5, sessions={"main": Turn("t", 3, begun=True, covered=True)}))
+    notes = book(tmp_path).read("/w")
+    assert (notes.written, notes.turn_of("codex", "main"), notes.turn_of("", "main")) == (5, Turn(), Turn())
 
 
 @pytest.mark.parametrize(
