@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from casnap.agents.failures import News
 from casnap.agents.installing.plan import Standing
-from casnap.agents.notes import Notes
+from casnap.agents.notes import Failure, Notes, shortened
 from casnap.model.checkpoint import format_instant
 from casnap.model.health import Diagnosis, bad, good, note
 
 
-def agent_health(standings: Iterable[Standing], remembered: Iterable[Notes]) -> Iterator[Diagnosis]:
-    """Each agent that is here or has run a hook, and what hooks could not do."""
+def agent_health(
+    standings: Iterable[Standing], remembered: Iterable[Notes], registered: Iterable[str], now: int
+) -> Iterator[Diagnosis]:
+    """Each agent that is here or has run a hook, and what hooks could not do; ``registered`` are the workspaces."""
     notes = list(remembered)
     fired = _newest(notes)
     known = {one.runtime: one for one in standings}
@@ -22,8 +25,10 @@ def agent_health(standings: Iterable[Standing], remembered: Iterable[Notes]) -> 
         yield good(f"agent {agent}", f"its hook fired last at {format_instant(fired[agent])}")
     if not fired and not any(one.found or one.installed for one in known.values()):
         yield note("agents", "none is found here that casnap can be set up for", "see casnap plugin --help")
+    news = News(notes, registered, now)
     for told in notes:
-        yield from _failure(told)
+        if (failure := news.failure(told)) is not None:
+            yield _failure(told.directory, failure)
 
 
 def _newest(remembered: Iterable[Notes]) -> dict[str, int]:
@@ -48,8 +53,10 @@ def _standing(one: Standing, fired: int | None) -> Diagnosis:
     return note(subject, f"it is here ({one.where[0]}), and takes no checkpoints", setting_up)
 
 
-def _failure(notes: Notes) -> Iterator[Diagnosis]:
-    if (failure := notes.failure) is not None:
-        told = note if failure.refused else bad
-        said = f"took no checkpoint at {format_instant(failure.time)}: {failure.message}"
-        yield told(f"hook in {notes.directory}", said, failure.hint or "see casnap status in that directory")
+def _failure(directory: str, failure: Failure) -> Diagnosis:
+    subject = f"hook in {shortened(directory)}" if directory else "hooks"
+    at, message = format_instant(failure.time), shortened(failure.message)
+    if failure.refused:
+        return note(subject, f"was refused at {at}: {message}", shortened(failure.hint))
+    hint = shortened(failure.hint) or "see casnap status in that directory"
+    return bad(subject, f"took no checkpoint at {at}: {message}", hint)

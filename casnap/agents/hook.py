@@ -10,8 +10,9 @@ from msgspec.structs import replace
 
 from casnap.agents import turns
 from casnap.agents.event import Event, Moment
-from casnap.agents.notes import Failure, Fired, Notebook, Notes, Turn
+from casnap.agents.notes import Failure, Fired, Notebook, Notes, Turn, shortened
 from casnap.errors import CasnapError, interruption_in
+from casnap.model.paths import escape, unescape
 from casnap.settings import Settings, SystemClock, Vanished, apart
 
 SECOND = 10**9
@@ -56,15 +57,21 @@ class Hook:
         if event.moment is Moment.OTHER or not self._values["auto_checkpoint"]:
             return None
         if not event.places:
-            return self.fail(event.agent, CasnapError("cannot tell the workspace: the event names no directory"))
-        missed = [self._see_to(event, os.path.realpath(place)) for place in event.places]
+            return self.fail(event, CasnapError("cannot tell the workspace: the event names no directory"))
+        missed = [self._see_to(event, _named(place)) for place in event.places]
         return missed[0]  # what else an agent happens to be in is protected where it can be
 
-    def fail(self, agent: str, error: CasnapError) -> Missed:
-        """Remember what went wrong before a directory was known: for the current one."""
-        directory = os.fsdecode(self.settings.cwd or b"/")
-        self._remember(replace(self.book.read(directory), failure=self._failure(agent, error)))
+    def fail(self, event: Event, error: CasnapError) -> Missed:
+        """Remember what went wrong before anything was done about an event."""
+        directory = self._concerned(event, error)
+        self._remember(replace(self.book.read(directory), failure=self._failure(event.agent, error)))
         return Missed(error.message, error.hint or "")
+
+    def _concerned(self, event: Event, error: CasnapError) -> str:
+        """The directory that a failure concerns: that of the event, else the current one; of the configuration none."""
+        if error.code == "bad-config":
+            return ""
+        return _named(event.places[0]) if event.places else escape(self.settings.cwd or b"/")
 
     def _see_to(self, event: Event, directory: str) -> Missed | None:
         before = self.book.read(directory)
@@ -126,16 +133,17 @@ class Hook:
         self._remember(replace(notes, begun=self.clock.now()))
         looked = self.clock.monotonic()
         try:
-            workspace = take(self.settings, event, directory, turn)
+            workspace = escape(os.fsencode(take(self.settings, event, unescape(directory), turn)))
         except Exception as error:  # whatever it is: a person must be able to read of it
             if stop := interruption_in(error):
                 raise stop from None
             notes = replace(notes, failure=self._failure(event.agent, _as_known(error)))
         else:
-            notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked, failure=None)
+            notes = replace(notes, workspace=workspace, boot=self.settings.boot, looked=looked)
+            notes = replace(notes, succeeded=self.clock.now(), failure=None)
             notes = notes.with_turn(event.agent, event.session, turn)
         self._remember(replace(notes, begun=0))
-        return "" if notes.failure is None else notes.failure.message or "it failed"
+        return "" if notes.failure is None else shortened(notes.failure.message) or "it failed"
 
     def _fired(self, event: Event, directory: str) -> Notes:
         """The notes of a directory, this event among them."""
@@ -148,7 +156,18 @@ class Hook:
 
     def _failure(self, agent: str, error: CasnapError) -> Failure:
         refused = error.code in ("no-auto-init", "forbidden-path")
-        return Failure(self.clock.now(), agent, error.message, error.hint or "", refused=refused)
+        message, hint = (_storable(text) for text in (error.message, error.hint or ""))
+        return Failure(self.clock.now(), agent, message, hint, refused=refused)
+
+
+def _named(place: str) -> str:
+    """A directory by the path that it has without links, as notes name it."""
+    return escape(os.fsencode(os.path.realpath(place)))
+
+
+def _storable(text: str) -> str:
+    """``text`` without halves of characters: what Python makes of a path that is no UTF-8 cannot be encoded."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _as_known(error: Exception) -> CasnapError:

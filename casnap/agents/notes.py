@@ -20,12 +20,16 @@ from casnap.codec.hashing import checksum
 from casnap.errors import CasnapError
 from casnap.fs import durable
 from casnap.fs.locks import hold
+from casnap.model.paths import escape
 
 MOST_SESSIONS = 16
 """Sessions that are remembered of one directory."""
 
 KEPT = 30 * 86400 * 10**9
 """Nanoseconds after which what is remembered of a directory is forgotten."""
+
+LONGEST_SAID = 300
+"""Characters that a person is asked to read of a message or a path."""
 
 _NAME = "hooks"
 _SUFFIX = ".json"
@@ -58,11 +62,19 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     refused: bool = False
 
 
-class Notes(Struct, frozen=True, omit_defaults=True):
-    """What is remembered of a ``directory``.
+def shortened(text: str) -> str:
+    """``text`` for a person: of a long one the beginning and the end, where a message has its cause."""
+    half = (LONGEST_SAID - len(" … ")) // 2
+    return text if len(text) <= LONGEST_SAID else f"{text[:half]} … {text[-half:]}"
 
+
+class Notes(Struct, frozen=True, omit_defaults=True):
+    """What is remembered of a ``directory``; an empty one stands for what went wrong before any was known.
+
+    Paths are printable text, as :func:`casnap.model.paths.escape` makes it: a name may be no text.
     ``looked`` is when the newest scan began that was seen through, in nanoseconds of the monotonic clock of ``boot``;
-    ``begun`` when (since the epoch) one began that has not ended yet. ``failure`` is what went wrong since.
+    ``begun`` when (since the epoch) one began that has not ended yet, ``succeeded`` when one ended well. ``failure`` is
+    what went wrong since.
     """
 
     directory: str
@@ -74,6 +86,7 @@ class Notes(Struct, frozen=True, omit_defaults=True):
     boot: str = ""
     looked: int = 0
     begun: int = 0
+    succeeded: int = 0
     failure: Failure | None = None
 
     def turn_of(self, agent: str, session: str) -> Turn:
@@ -108,7 +121,7 @@ class Notebook:
 
     def __init__(self, candidates: tuple[Path, ...], store: Path) -> None:
         self._candidates = candidates
-        self._store = os.fspath(store)
+        self._store = escape(os.fsencode(store))
 
     def read(self, directory: str) -> Notes:
         """What is remembered of a directory."""
@@ -174,8 +187,7 @@ class Notebook:
                         durable.remove(path)
 
     def _key(self, directory: str) -> str:
-        said = f"{self._store}\0{directory}".encode("utf-8", "surrogateescape")
-        return checksum(said).hex() + _SUFFIX
+        return checksum(f"{self._store}\0{directory}".encode()).hex() + _SUFFIX
 
     def _usable(self) -> list[Path]:
         return [place for place in self._candidates if _is_own(place)]

@@ -15,7 +15,7 @@ from casnap.settings import Settings, git_work_tree, open_context, protect, temp
 _HOW = "protect it with: casnap init -w {}"
 
 
-def open_workspace(settings: Settings, directory: str) -> tuple[Context, WorkspaceInfo]:
+def open_workspace(settings: Settings, directory: bytes) -> tuple[Context, WorkspaceInfo]:
     """The store, and the registered workspace around a directory; one is registered where ``hook.auto_init`` allows.
 
     Raises:

@@ -13,7 +13,7 @@ from casnap.model.report import WorkspaceInfo
 from casnap.settings import Settings, free_space_if_due, stored_layer
 
 
-def take(settings: Settings, event: Event, directory: str, turn: Turn) -> str:
+def take(settings: Settings, event: Event, directory: bytes, turn: Turn) -> str:
     """Make a checkpoint of the workspace around a directory if it has changed; the workspace's path.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 from casnap import __version__
@@ -14,9 +15,11 @@ from casnap.cli.output import printable
 from casnap.cli.plugin import surroundings, this_command
 from casnap.cli.session import Session
 from casnap.engine.health import store_health, workspace_health
+from casnap.engine.workspaces import all_workspaces
 from casnap.errors import CasnapError, NoStore
 from casnap.model.health import Diagnosis, Grade, bad, good, note
-from casnap.settings import Settings, load_settings, open_context
+from casnap.model.paths import escape
+from casnap.settings import Settings, SystemClock, load_settings, open_context
 from casnap.settings.health import machine_health
 
 ILL = 1
@@ -49,7 +52,7 @@ def _diagnoses(session: Session) -> Iterator[Diagnosis]:
     if not settings.faults:
         yield from _store(settings)
     book = notebook(settings.environ, settings.home, settings.store)
-    yield from agent_health(_standings(session), book.all())
+    yield from agent_health(_standings(session), book.all(), _registered(settings), SystemClock().now())
 
 
 def _standings(session: Session) -> list[Standing]:
@@ -72,6 +75,18 @@ def _store(settings: Settings) -> Iterator[Diagnosis]:
     try:
         yield from store_health(context)
         yield from workspace_health(context)
+    finally:
+        context.store.close()
+
+
+def _registered(settings: Settings) -> list[str]:
+    """The paths of all workspaces; none where the store cannot be opened, which is a finding of its own."""
+    try:
+        context = open_context(settings)
+    except CasnapError:
+        return []
+    try:
+        return [escape(os.fsencode(one.path)) for one in all_workspaces(context)]
     finally:
         context.store.close()
 

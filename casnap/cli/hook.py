@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from casnap.agents.dialects import understand
 from casnap.agents.event import Event, Moment
 from casnap.agents.hook import Hook, Missed
-from casnap.agents.notes import notebook
+from casnap.agents.notes import notebook, shortened
 from casnap.agents.payload import BadPayload, parse
 from casnap.cli.errors import as_casnap_error
 from casnap.cli.output import Output, printable
@@ -47,7 +47,7 @@ def carry_out(session: Session, agent: str | None, require: bool) -> int:
     missed = _seen_to(session, hook, event, fault or unread)
     if missed is None:
         return 0
-    Output().warn(f"casnap: {printable(missed.message)}")  # not the session's: there may be no settings
+    Output().warn(f"casnap: {printable(shortened(missed.message))}")  # not the session's: there may be no settings
     return _block(event, missed) if require and event.moment in HELD_UP else 0
 
 
@@ -64,10 +64,10 @@ def _seen_to(session: Session, hook: Hook | None, event: Event, fault: CasnapErr
         return Missed(fault.message, fault.hint or "")
     try:
         if fault is not None:
-            return hook.fail(event.agent, fault)
+            return hook.fail(event, fault)
         return hook.see_to(event.at(session.options.workspaces) if session.options.workspaces else event)
     except Exception as error:  # whatever it is: the agent goes on, and a person must be able to read of it
-        return hook.fail(event.agent, as_casnap_error(error))
+        return hook.fail(event, as_casnap_error(error))
 
 
 def _event(agent: str, deadline: int, environ: Mapping[str, str]) -> tuple[Event, CasnapError | None]:

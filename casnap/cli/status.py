@@ -89,6 +89,8 @@ def show_status(session: Session, found: Status) -> None:
 
 
 def _warn_of_hooks(session: Session, hooks: HookNotes) -> None:
+    for refusal in hooks.refusals():
+        session.output.talk(f"note: {printable(refusal)}")
     for warning in hooks.warnings():
         session.output.warn(f"warning: {printable(warning)}")
 

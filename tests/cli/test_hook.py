@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -216,6 +217,7 @@ def test_it_never_registers_home_the_root_or_the_directory_of_temporary_files(
         result = tell(prompt(place), env=env)
         assert "casnap: cannot protect" in result.stderr
     shown = run("status", cwd=tmp_path, env=env, check=0)
+    assert "note: the hook of claude-code was refused at " in shown.stderr
     assert f"cannot protect {temporary}: everybody's temporary files are in it" in shown.stderr
     assert run("status", "--json", cwd=tmp_path, env=env, check=0).json().get("workspaces", []) == []
 
@@ -244,7 +246,7 @@ def test_a_directory_that_cannot_be_one_is_no_failure_and_shows_in_status(place:
     result = run("hook", said=json.dumps(prompt(place)).encode(), cwd=project, check=0)
     assert result.stdout == ""
     assert result.stderr.startswith("casnap: ")
-    assert "took no checkpoint" in run("status", cwd=project, check=0).stderr
+    assert re.search(r"the hook of \S+ (took no checkpoint|was refused) at ", failed(project))
 
 
 def test_what_nobody_expected_is_no_failure_and_shows_in_status(project: Path) -> None:
@@ -340,10 +342,135 @@ def test_a_home_that_cannot_be_written_shows_in_status(project: Path, small_disk
 
 def test_a_failure_is_forgotten_once_it_has_gone_well(project: Path) -> None:
     tell(prompt(project), env={"CASNAP_HOOK_AUTO_INIT": "never"})
-    assert "took no checkpoint" in run("status", cwd=project, check=0).stderr
+    assert "was refused" in run("status", cwd=project, check=0).stderr
     tell(prompt(project, prompt_id="p2"))
-    assert "took no checkpoint" not in run("status", cwd=project, check=0).stderr
+    assert "hook" not in run("status", cwd=project, check=0).stderr
     assert run("status", cwd=project, check=0).stdout.splitlines()[-1].split()[:2] == ["hooks", AGENT]
+
+
+def failed(place: Path) -> str:
+    """What the status at a place says of hooks that took no checkpoint."""
+    return "\n".join(line for line in run("status", cwd=place, check=0).stderr.splitlines() if " hook " in line)
+
+
+@pytest.mark.parametrize(("wrong", "well"), [("src", "."), (".", "src"), ("src", "docs"), ("src/gone", "src")])
+def test_what_goes_well_anywhere_in_a_workspace_outdates_what_went_wrong_in_it(
+    wrong: str, well: str, project: Path
+) -> None:
+    for name in ("src", "docs"):
+        (project / name).mkdir()
+    run("init", cwd=project, check=0)
+    tell(prompt(project / wrong), env={"CASNAP_GIT": "junk"})
+    with broken_store():
+        tell(prompt(project / wrong))
+    assert "took no checkpoint" in failed(project)
+    tell(prompt(project / well, prompt_id="p2"))
+    assert failed(project) == ""
+    assert [one["failure"] for one in hooks(project)] == [None] * len(hooks(project))
+    assert not [one for one in run("doctor", "--json").json()["findings"] if one["subject"].startswith("hook")]
+
+
+@contextlib.contextmanager
+def broken_store() -> Iterator[None]:
+    """A store that cannot be opened, as long as it lasts."""
+    log = Path(os.environ["CASNAP_STORE"]) / "oplog"
+    log.rename(log.with_name("away"))
+    try:
+        yield
+    finally:
+        log.with_name("away").rename(log)
+
+
+def test_what_went_wrong_shows_in_the_workspace_that_it_concerns_and_in_no_other(project: Path, home: Path) -> None:
+    inner, other, plain = project / "inner", home / "other", home / "plain"
+    for place in (inner, other, plain):
+        place.mkdir()
+    for place in (project, inner, other):
+        run("init", "-w", place, check=0)
+    with broken_store():
+        tell(prompt(project / "src"))
+    tell(prompt(plain))
+    tell(prompt(home))
+    assert f" in {project / 'src'}: cannot" in failed(project)
+    assert failed(project).count("\n") == 0
+    assert failed(inner) == failed(other) == ""
+    assert [one["directory"] for one in hooks(other)] == []
+    tell(prompt(inner))  # says nothing of the workspace around it
+    assert "took no checkpoint" in failed(project)
+    for place in (str(plain), f"no workspace at {home}: ", str(project / "src")):
+        assert place in failed(home)
+        assert place in run("doctor").stdout
+
+
+def test_the_root_of_the_workspace_is_not_named(project: Path) -> None:
+    run("init", cwd=project, check=0)
+    run("hook", "--agent", AGENT, said=b"no json", cwd=project, check=0)
+    assert str(project) not in failed(project)
+    assert "took no checkpoint" in failed(project)
+
+
+def test_a_directory_that_was_refused_is_none_any_more_once_it_is_protected(project: Path) -> None:
+    env = {"CASNAP_HOOK_AUTO_INIT": "never"}
+    tell(prompt(project), env=env)
+    assert failed(project).startswith("note: the hook of claude-code was refused at ")
+    assert "hooks register none" in failed(project)
+    doctor = [one for one in run("doctor", "--json").json()["findings"] if one["subject"] == f"hook in {project}"]
+    assert [(one["grade"], one["said"].startswith("was refused at ")) for one in doctor] == [("note", True)]
+    run("init", cwd=project, check=0)
+    assert failed(project) == ""
+    assert f"hook in {project}" not in run("doctor").stdout
+
+
+def test_a_broken_configuration_is_told_everywhere_until_something_goes_well(project: Path, home: Path) -> None:
+    other = home / "other"
+    (other / ".git").mkdir(parents=True)
+    for place in (project, other):
+        run("init", cwd=place, check=0)
+    tell(prompt(project), env={"CASNAP_GIT": "junk"})
+    for place in (project, other, home):
+        assert "bad CASNAP_GIT 'junk'" in failed(place)
+    assert [one["directory"] for one in hooks(other)] == [None]
+    assert "hooks: took no checkpoint at " in run("doctor", check=1).stdout
+    tell(prompt(other))
+    assert failed(project) == failed(other) == failed(home) == ""
+    assert None not in [one["directory"] for one in hooks(project)]
+    assert "took no checkpoint" not in run("doctor").stdout
+
+
+def test_a_failure_of_long_ago_is_no_news(project: Path) -> None:
+    run("init", cwd=project, check=0)
+    run("hook", "--agent", AGENT, said=b"no json", cwd=project, check=0)
+    (file,) = (Path(os.environ["HOME"]) / ".local" / "state" / "casnap" / "hooks").glob("*.json")
+    notes = json.loads(file.read_text())
+    for days, is_told in ((6, True), (8, False)):
+        notes["failure"]["time"] = time.time_ns() - days * 86_400 * 10**9
+        file.write_text(json.dumps(notes))
+        assert ("took no checkpoint" in failed(project)) == is_told
+        assert ("took no checkpoint" in run("doctor", check=1).stdout) == is_told
+
+
+@pytest.mark.parametrize("length", [4_000, 10_000, 100_000])
+def test_what_is_long_is_short_for_a_person_and_whole_for_a_program(length: int, home: Path) -> None:
+    place = str(home / ("a" * length))
+    shown = [tell(prompt(place)).stderr, run("status", cwd=home, check=0).stderr, run("doctor").stdout]
+    for text in shown:
+        assert "it is in no git work tree" in text
+        assert max(map(len, text.splitlines())) < 1_000
+    (notes,) = hooks(home)
+    assert notes["directory"] == place
+    assert place in notes["failure"]["message"]
+
+
+def test_a_directory_whose_name_is_no_text_is_one_like_any_other(home: Path) -> None:
+    real, link = os.fsencode(home) + b"/\xff\\", home / "link"
+    os.makedirs(real + b"/.git")
+    link.symlink_to(os.fsdecode(real))
+    tell(prompt(link))
+    assert len(checkpoints(link)) == 1
+    (notes,) = hooks(link)
+    assert (notes["directory"], notes["workspace"]) == (f"{home}/\\xff\\\\",) * 2
+    run("hook", said=b"no json", cwd=os.fsdecode(real), check=0)
+    assert "took no checkpoint" in failed(link)
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ COMMANDS = {
             FOLDING,
             LOOKING,
             {
-                "agents": "notes",
+                "agents": "failures notes",
                 "cli": "hook_notes status",
                 "engine": "gc_terms recorded roots sinks status upkeep",
                 "fs": "placing",
