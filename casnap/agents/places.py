@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from casnap.engine.context import Context
 from casnap.engine.workspaces import enclosing
 from casnap.errors import NoStore, Refused
 from casnap.fs.paths import canonical
-from casnap.model.paths import escape
+from casnap.model.paths import escape, is_within
 from casnap.model.report import WorkspaceInfo
 from casnap.settings import Settings, git_work_tree, open_context, protect, temporary_roots
+from casnap.store.media import file_system
+from casnap.workspace.mounts import PSEUDO
+
+_DEVICES, _SHARED_MEMORY = b"/dev", b"/dev/shm"
 
 _HOW = "protect it with: casnap init -w {}"
 
@@ -50,10 +55,22 @@ def _may_become_one(settings: Settings, place: bytes) -> bytes:
             hint=_HOW.format(shown),
         )
     chosen = tree or place
-    if chosen in temporary_roots(settings.environ):
+    if (reason := _against(settings, chosen)) is not None:
         raise Refused(
-            f"cannot protect {escape(chosen)}: everybody's temporary files are in it",
+            f"cannot protect {escape(chosen)}: {reason}",
             code="forbidden-path",
             hint="let the agent work in a directory of its own",
         )
     return chosen
+
+
+def _against(settings: Settings, chosen: bytes) -> str | None:
+    """Why a directory must not become a workspace without a person asking; None where nothing speaks against it."""
+    if chosen in (*temporary_roots(settings.environ), _SHARED_MEMORY):
+        return "everybody's temporary files are in it"
+    kind = file_system(Path(os.fsdecode(chosen)))
+    if kind in PSEUDO:
+        return f"it is on a pseudo file system ({kind}), which holds no files of anybody"
+    if is_within(chosen, _DEVICES) and not is_within(chosen, _SHARED_MEMORY):  # in containers it is a tmpfs
+        return "devices are in it, and no files of anybody"
+    return None

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,6 +221,34 @@ def test_it_never_registers_home_the_root_or_the_directory_of_temporary_files(
     assert "note: the hook of claude-code was refused at " in shown.stderr
     assert f"cannot protect {temporary}: everybody's temporary files are in it" in shown.stderr
     assert run("status", "--json", cwd=tmp_path, env=env, check=0).json().get("workspaces", []) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "reason"),
+    [
+        ("/proc", "a pseudo file system (proc)"),
+        (f"/proc/{os.getpid()}/task", "a pseudo file system (proc)"),
+        ("/sys", "a pseudo file system (sysfs)"),
+        ("/sys/kernel", "a pseudo file system (sysfs)"),
+        ("/dev", ""),
+        ("/dev/pts", "a pseudo file system (devpts)"),
+        ("/dev/fd/../task", "a pseudo file system (proc)"),
+        ("/dev/shm", "everybody's temporary files"),
+    ],
+)
+def test_it_never_registers_what_holds_no_files_of_anybody(place: str, reason: str, home: Path) -> None:
+    result = tell(prompt(place), env={"CASNAP_HOOK_AUTO_INIT": "always"})
+    assert "casnap: cannot protect /" in result.stderr
+    assert reason in result.stderr
+    (notes,) = hooks(home)
+    assert notes["failure"]["refused"]
+    assert run("status", "--json", cwd=home, check=0).json().get("workspaces", []) == []
+
+
+def test_a_directory_of_ones_own_in_shared_memory_is_registered() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:
+        tell(prompt(place), env={"CASNAP_HOOK_AUTO_INIT": "always"})
+        assert len(checkpoints(Path(place))) == 1
 
 
 # -- whatever happens ----------------------------------------------------------------------------------------
