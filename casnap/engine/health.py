@@ -50,8 +50,16 @@ def _catalog(path: Path | None, seq: int) -> Iterator[Diagnosis]:
         said = f"{path} has other tables than it should have: {'; '.join(facts.strange)}"
         yield bad("catalog", said, "set it aside and make it anew: casnap check --repair")
         return
-    yield good(
-        "catalog", f"{path.name} has {facts.rows['checkpoints']} checkpoints, as of operation {facts.seq} of {seq}"
+    yield good("catalog", _catalog_text(path.name, facts.rows["checkpoints"], facts.seq, seq))
+
+
+def _catalog_text(name: str, checkpoints: int, has: int, seq: int) -> str:
+    """What a catalog holds: it may well lag behind, since writing it costs more than reading a few lines again."""
+    if has == seq:
+        return f"{name} has all {seq} operations; checkpoints: {checkpoints}"
+    return (
+        f"{name} is behind by {seq - has} of {seq} operations, and may be: each command reads so few from the log, "
+        "and one that writes brings it up to date once they are many"
     )
 
 
