@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
@@ -40,6 +41,12 @@ PSEUDO = frozenset(
 )
 """File systems that hold no files of anybody: they are windows into the kernel, and are never looked into."""
 
+_HINTS = {
+    errno.EMFILE: "let this process open more files: ulimit -n",
+    errno.ENFILE: "let the system open more files: sysctl fs.file-max",
+}
+"""What to do where it is not /proc that is missing."""
+
 _OCTAL = rb"\\([0-7]{3})"
 _SEPARATOR = b"-"
 
@@ -69,7 +76,7 @@ def find_mounts(directories: Directories, *, one_file_system: bool = True) -> Mo
     """Look up the mounts of a workspace; unless ``one_file_system``, what is mounted in it is part of it.
 
     Raises:
-        Refused: /proc is not there; without it a mounted disk cannot be told from a directory.
+        Refused: /proc is not there, or no more files can be opened; a mounted disk could not be told from a directory.
     """
     try:
         with open("/proc/self/mountinfo", "rb") as file:
@@ -78,9 +85,8 @@ def find_mounts(directories: Directories, *, one_file_system: bool = True) -> Mo
             fdinfo = file.read()
         root = os.readlink(b"/proc/self/fd/%d" % directories.root_fd)
     except OSError as error:
-        raise Refused(
-            f"cannot find the mount points in {os.fsdecode(directories.root_path)}: {error}", hint="mount /proc"
-        ) from error
+        what = f"cannot find the mount points in {os.fsdecode(directories.root_path)}: {error}"
+        raise Refused(what, hint=_HINTS.get(error.errno or 0, "mount /proc")) from error
     own = _mount_id(fdinfo)
     own = mount_of(mounts, root) if own is None else own
     return mounts_below(mounts, root, own) if one_file_system else mounts_inside(mounts, root, own)

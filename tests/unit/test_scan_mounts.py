@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import subprocess
@@ -67,6 +68,29 @@ def test_without_proc_nothing_is_scanned(tmp_path: Path, monkeypatch: pytest.Mon
         pytest.raises(Refused, match="cannot find the mount points"),
     ):
         find_mounts(directories)
+
+
+@pytest.mark.parametrize(
+    ("number", "hint"),
+    [
+        (errno.EMFILE, "ulimit -n"),
+        (errno.ENFILE, "fs.file-max"),
+        (errno.ENOENT, "mount /proc"),
+        (errno.EACCES, "proc"),
+    ],
+)
+def test_why_mount_points_cannot_be_found_says_what_to_do(
+    number: int, hint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object) -> bytes:
+        raise OSError(number, os.strerror(number))
+
+    with Directories(os.fsencode(tmp_path)) as directories:
+        monkeypatch.setattr(os, "readlink", failing)
+        with pytest.raises(Refused, match=os.strerror(number)) as refused:
+            find_mounts(directories)
+    assert hint in (refused.value.hint or "")
+    assert (number in (errno.EMFILE, errno.ENFILE)) == ("open more files" in (refused.value.hint or ""))
 
 
 INSIDE = """
