@@ -211,6 +211,52 @@ def test_whatever_happens_to_casnap_hermes_goes_on(
         assert hooks[name](session_id=object(), tool_name="terminal", user_message=None) is None
 
 
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("missing", "cannot be run"),
+        ("no program", "cannot be run"),
+        ("fails", "failed (70)"),
+        ("killed", "failed (-9)"),
+        ("slow", "in time"),
+        ("no command", "failed (1)"),
+    ],
+)
+def test_required_a_casnap_that_cannot_say_that_there_is_a_checkpoint_keeps_hermes_tools_from_running(
+    trouble: str, reason: str, tmp_path: Path, casnap: Recorder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings(monkeypatch, {"require": True})
+    module, hooks = hermes(tmp_path, None if trouble == "no command" else casnap)
+    module.PATIENCE = 0.2 if trouble == "slow" else 60  # type: ignore[attr-defined]
+    if trouble == "no command":  # and none that Python could run
+        (tmp_path / "python").write_text("#!/bin/sh\nexit 1\n")
+        (tmp_path / "python").chmod(0o755)
+        monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+        monkeypatch.setenv("PATH", str(tmp_path / "nowhere"))
+    broken(casnap, trouble)
+    answer = hooks["pre_tool_call"](session_id=object(), tool_name="terminal")
+    assert answer["action"] == "block"
+    assert reason in answer["message"]
+    assert hooks["pre_tool_call"](tool_name="read_file") is None
+    for name in ("pre_llm_call", "on_session_end", "on_session_finalize"):
+        assert hooks[name]() is None
+
+
+def broken(casnap: Recorder, trouble: str) -> None:
+    """Let casnap be in a state in which it tells nothing."""
+    match trouble:
+        case "missing":
+            casnap.program.unlink()
+        case "no program":
+            casnap.program.chmod(0o644)
+        case "fails":
+            casnap.set("status", 70)
+        case "killed":
+            casnap.program.write_text("#!/bin/sh\nkill -9 $$\n")
+        case "slow":
+            casnap.set("sleep", 5)
+
+
 def test_hermes_finds_it_as_an_entry_point_too() -> None:
     from importlib.metadata import entry_points
 
@@ -325,8 +371,29 @@ def test_whatever_happens_to_casnap_openclaw_goes_on(trouble: str, tmp_path: Pat
     if trouble == "missing":
         casnap.program.unlink()
     casnap.set("status", 70)
-    answers = openclaw(tmp_path, None if trouble == "no command" else casnap, {"require": True})
+    answers = openclaw(tmp_path, None if trouble == "no command" else casnap)
     assert [answer for answer, _ in answers.values()] == [None] * 5
+
+
+@node
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        ("missing", "cannot be run"),
+        ("no program", "cannot be run"),
+        ("fails", "failed (70)"),
+        ("killed", "failed (SIGKILL)"),
+        ("slow", "in time"),
+    ],
+)
+def test_required_a_casnap_that_cannot_say_that_there_is_a_checkpoint_keeps_openclaws_tools_from_running(
+    trouble: str, reason: str, tmp_path: Path, casnap: Recorder
+) -> None:
+    broken(casnap, trouble)
+    answers = openclaw(tmp_path, casnap, {"require": True}, patience=200 if trouble == "slow" else 9_000)
+    assert answers["before_tool_call"][0]["block"] is True
+    assert reason in answers["before_tool_call"][0]["blockReason"]
+    assert [answer for name, (answer, _) in answers.items() if name != "before_tool_call"] == [None] * 4
 
 
 @node
@@ -335,7 +402,7 @@ def test_openclaw_waits_for_casnap_no_longer_than_it_has_patience_nor_does_its_p
 ) -> None:
     casnap.set("sleep", 20)
     began = time.monotonic()
-    answers = openclaw(tmp_path, casnap, {"require": True}, patience=200)
+    answers = openclaw(tmp_path, casnap, patience=200)
     assert time.monotonic() - began < 15
     assert [answer for answer, _ in answers.values()] == [None] * 5
     assert len(casnap.told) == 6

@@ -17,7 +17,7 @@ from typing import Any
 PATIENCE = 10
 """Seconds after which a hook is given up: more than it takes by itself."""
 
-BLOCKED = 2
+NO_CHECKPOINT = 2
 """The exit status of ``casnap hook --require`` when there is no checkpoint."""
 
 READS_ONLY = frozenset({"read_file", "search_files", "web_search", "web_extract", "todo", "memory", "vision_analyze"})
@@ -45,9 +45,8 @@ def _before_tool(
 ) -> dict[str, str] | None:
     if tool_name in READS_ONLY:
         return None
-    if _tell("before_tool", task_id, session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id):
-        return {"action": "block", "message": "casnap could take no checkpoint: run `casnap status` to see why"}
-    return None
+    missed = _tell("before_tool", task_id, session=session_id, turn=turn_id, tool=tool_name, call=tool_call_id)
+    return {"action": "block", "message": missed} if missed else None
 
 
 def _at_turn_end(session_id: str = "", turn_id: str = "", task_id: str = "", **_: Any) -> None:
@@ -58,32 +57,46 @@ def _at_session_end(session_id: str = "", **_: Any) -> None:
     _tell("session_end", session_id, session=session_id)  # editors' sessions have tasks of the same name
 
 
-def _tell(event: str, task: str, **more: str) -> bool:
-    """Run ``casnap hook``; whether the agent must not go on, which is never so unless a checkpoint is required.
+def _tell(event: str, task: str, **more: str) -> str:
+    """Run ``casnap hook``; why the agent must not go on, which is never so unless a checkpoint is required.
 
-    A status of 2 alone says nothing: Python and shells end with it, too, when they find no program to run.
+    Then whatever keeps casnap from saying in time that there is one counts: also that it is gone, or fails.
     """
+    settings = _settings()
+    if settings.get("autoCheckpoint", True) is False:
+        return ""
+    requires = settings.get("require") is True
     try:
-        settings = _settings()
-        if settings.get("autoCheckpoint", True) is False:
-            return False
-        requires = settings.get("require") is True
-        payload = {
-            "event": event,
-            "workspaces": _configured(settings) or _directories(task),
-            **{key: str(text) for key, text in more.items()},
-        }
-        done = subprocess.run(
-            [*_command(), "hook", "--agent", "hermes", *(["--require"] if requires else [])],
-            input=json.dumps(payload).encode("utf-8"),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            timeout=PATIENCE,
-            check=False,
-        )
-        return requires and done.returncode == BLOCKED
-    except Exception:  # whatever it is: the agent goes on, and `casnap doctor` tells that no hook fires
-        return False
+        missed = _missed(_run(settings, event, task, more, requires=requires))
+    except subprocess.TimeoutExpired:
+        missed = "casnap has taken no checkpoint in time: try again, or run `casnap status`"
+    except Exception as error:  # whatever it is: the agent goes on, and `casnap doctor` tells that no hook fires
+        missed = f"casnap cannot be run, and a checkpoint is required: run `casnap plugin install` ({error})"
+    return missed if requires else ""
+
+
+def _missed(status: int) -> str:
+    """Why there is no checkpoint; empty where there is."""
+    if status == NO_CHECKPOINT:
+        return "casnap could take no checkpoint: run `casnap status` to see why"
+    return f"casnap failed ({status}), and a checkpoint is required: run `casnap doctor`" if status else ""
+
+
+def _run(settings: dict[str, Any], event: str, task: str, more: dict[str, str], *, requires: bool) -> int:
+    """The exit status of ``casnap hook``."""
+    payload = {
+        "event": event,
+        "workspaces": _configured(settings) or _directories(task),
+        **{key: str(text) for key, text in more.items()},
+    }
+    return subprocess.run(
+        [*_command(), "hook", "--agent", "hermes", *(["--require"] if requires else [])],
+        input=json.dumps(payload).encode("utf-8"),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        timeout=PATIENCE,
+        check=False,
+    ).returncode
 
 
 def _settings() -> dict[str, Any]:

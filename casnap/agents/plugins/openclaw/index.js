@@ -2,7 +2,8 @@
 // end it is told only where a person allows that.
 //
 // OpenClaw stops a tool or a turn whose hook fails or takes longer than its limit. So nothing here throws, and a hook that
-// takes too long is left to itself: casnap goes on, and the next event finds the checkpoint.
+// takes too long is left to itself: casnap goes on, and the next event finds the checkpoint. Where a checkpoint is required
+// a tool waits for that: whatever keeps casnap from saying in time that there is one keeps the tool from running.
 import { spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { homedir } from "node:os"
@@ -11,7 +12,8 @@ import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry"
 const MAY_CHANGE = ["write", "edit", "apply_patch", "exec", "process"]
 const LIMIT_MS = 12_000
 const PATIENCE_MS = 9_000
-const BLOCKED = 2
+const LATE = -1
+const MISSING = -2
 const LONGEST_PROMPT = 1000
 
 function command() {
@@ -22,7 +24,17 @@ function command() {
   }
 }
 
-// The exit status of `casnap hook`; 0 where it could not be run, or took too long.
+const REASONS = {
+  2: "casnap could take no checkpoint: run `casnap status` to see why",
+  [LATE]: "casnap has taken no checkpoint in time: try again, or run `casnap status`",
+  [MISSING]: "casnap cannot be run, and a checkpoint is required: run `casnap plugin install`",
+}
+
+function blocked(status) {
+  return { block: true, blockReason: REASONS[status] ?? `casnap failed (${status}), and a checkpoint is required: run \`casnap doctor\`` }
+}
+
+// The exit status of `casnap hook`, or why there is none.
 function run(words, payload) {
   return new Promise((done) => {
     let timer
@@ -36,14 +48,14 @@ function run(words, payload) {
       timer = setTimeout(() => {
         child.unref() // nor does the end of OpenClaw wait for it
         child.stdin.unref?.()
-        end(0)
+        end(LATE)
       }, PATIENCE_MS)
-      child.on("error", () => end(0))
-      child.on("exit", (status) => end(status ?? 0))
+      child.on("error", () => end(MISSING))
+      child.on("exit", (status, signal) => end(status ?? signal))
       child.stdin.on("error", () => {})
       child.stdin.end(JSON.stringify(payload))
     } catch {
-      end(0)
+      end(MISSING)
     }
   })
 }
@@ -58,9 +70,9 @@ function workspaces(api, ctx) {
 
 function teller(api, name) {
   return async (event, ctx) => {
+    const require = api.pluginConfig?.require === true && name === "before_tool"
     try {
       if (api.pluginConfig?.autoCheckpoint === false) return undefined
-      const require = api.pluginConfig?.require === true
       const words = [...command(), "hook", "--agent", "openclaw", ...(require ? ["--require"] : [])]
       const status = await run(words, {
         event: name,
@@ -71,13 +83,10 @@ function teller(api, name) {
         call: event?.toolCallId,
         prompt: name === "prompt" && typeof event?.prompt === "string" ? event.prompt.slice(0, LONGEST_PROMPT) : undefined,
       })
-      if (require && status === BLOCKED && name === "before_tool") {
-        return { block: true, blockReason: "casnap could take no checkpoint: run `casnap status` to see why" }
-      }
-    } catch {
-      // the agent goes on; `casnap doctor` tells that no hook fires
+      return require && status !== 0 ? blocked(status) : undefined
+    } catch (error) {
+      return require ? blocked(error) : undefined // else the agent goes on; `casnap doctor` tells that no hook fires
     }
-    return undefined
   }
 }
 
