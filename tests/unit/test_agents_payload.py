@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from casnap.agents.credentials import HIDDEN
 from casnap.agents.dialects import DIALECTS, understand
 from casnap.agents.event import Event
-from casnap.agents.labels import HIDDEN, MOST, label_of
+from casnap.agents.labels import MOST, label_of
 from casnap.agents.payload import BadPayload, parse
 
 TEXTS = st.text(st.characters(codec=None, exclude_categories=()), max_size=20)  # halves of characters too
