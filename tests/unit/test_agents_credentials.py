@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from casnap.agents.credentials import HIDDEN, hide
 from casnap.agents.labels import MOST, label_of
 
-WORD = "".join(set(string.printable) - set(string.whitespace) - set("\"'`\\<>"))
+WORD = "".join(sorted(set(string.printable) - set(string.whitespace) - set("\"'`\\<>")))
 
 WORDS = st.text(WORD, min_size=6, max_size=40).filter(lambda text: text[0] not in "|>")
 """Passwords without spaces and quotes."""
