@@ -100,8 +100,8 @@ WRITING = {
 READING = {
     "codec": "trees",
     "model": "objects",
-    "workspace": "assembly cache_saving confirmation databases entries git_directories ignore_files lister naming outbox"
-    " provability reader redaction rounds survey temporaries toml_excludes walk",
+    "workspace": "assembly cache_saving confirmation databases entries git_directories ignore_files lister naming"
+    " outbox provability reader redaction rounds survey temporaries toml_excludes walk",
 }
 """What it takes to find what has changed, to read it, and to know it the next time."""
 
