@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from casnap.model.objects import ObjectSource
     from casnap.model.operation import AnyOperation
     from casnap.store.session import WriteSession
+    from casnap.workspace.scan import Sibling
 
 LARGEST = 3
 """How many directories a workspace's first checkpoint names."""
@@ -120,12 +121,19 @@ def _look(
     *,
     full: bool,
 ) -> tuple[LiveScan, Since]:
-    live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full)
+    like = None if row.head else _sibling(context, row, directories)
+    live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=not full, sibling=like)
     try:
         return live, _since_head(context, row, live, session)
     except Damage:  # head, or what the cache vouches for, is bad: reading everything writes it anew
         live = scan_workspace(context, row, directories, session, before_reading=guard, trusted=False)
         return live, since_head(context, row, live, session)
+
+
+def _sibling(context: Context, row: WorkspaceRow, directories: Directories) -> Sibling | None:
+    from casnap.engine.siblings import sibling_of  # here, since a workspace has one first checkpoint
+
+    return sibling_of(context, row, directories)
 
 
 class _Wanted(Struct, frozen=True):

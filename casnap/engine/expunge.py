@@ -41,8 +41,8 @@ MOST_NAMED = 3
 _NEVER = 1 << 62
 """A grace that does not end: what was deleted can still come back."""
 
-_EVERYTHING = Terms(grace=_NEVER, share=float("-inf"))
-"""Every pack is written anew, whatever little in it would not be missed."""
+_EVERYTHING = Terms(grace=_NEVER, share=float("-inf"), parts=True)
+"""Every pack is written anew, whatever little in it would not be missed, or is only built on."""
 
 _LEFTOVERS = Terms(grace=_NEVER, share=1.0)
 """Only what a killed command left behind, and packs that nobody needs."""

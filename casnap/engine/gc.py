@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from casnap.engine.cleanup import led_to
 from casnap.engine.context import GC_LOCK, Context
 from casnap.engine.gc_terms import ASKED_FOR, Terms
@@ -39,9 +41,24 @@ def collect(context: Context, terms: Terms = ASKED_FOR, *, dry_run: bool = False
         return _Run(context, terms, dry=True).report()
     context.store.space.make_room()
     with context.store.lock(GC_LOCK, context.holder("gc")):
-        report = _Run(context, terms, dry=False).report()
+        run = _Run(context, terms, dry=False)
+        report = run.report()
+        if run.collection.compaction.parted:  # what these built on is needed no more
+            report = _summed(report, _Run(context, terms, dry=False).report())
     context.store.space.keep_reserve()
     return report
+
+
+def _summed(first: GcReport, second: GcReport) -> GcReport:
+    """Two runs as one."""
+    return replace(
+        second,
+        checkpoints=first.checkpoints + second.checkpoints,
+        freed_bytes=first.freed_bytes + second.freed_bytes,
+        removed=first.removed + second.removed,
+        rewritten=first.rewritten + second.rewritten,
+        done=first.done or second.done,
+    )
 
 
 class _NothingToSay(CasnapError):
@@ -61,7 +78,7 @@ class _Run:
         self.gone: set[str] = set()
         self.notes: list[str] = []
         self.removed = self.rewritten = self.repacked = self.swept = 0
-        self.collection = collection_of(self.store, dry=dry)
+        self.collection = collection_of(self.store, dry=dry, parts=terms.parts)
 
     def report(self) -> GcReport:
         """Do it, and say what was done."""

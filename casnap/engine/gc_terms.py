@@ -20,7 +20,8 @@ _TRIED = "gc-tried"
 class Terms(Struct, frozen=True):
     """When a gc acts: packs are rewritten above ``share``, and nothing is done at all below ``least`` dead bytes.
 
-    ``grace`` is in nanoseconds. With ``repack`` all that is needed is brought into the form for what is at rest.
+    ``grace`` is in nanoseconds. With ``repack`` all that is needed is brought into the form for what is at rest; with
+    ``parts`` nothing stays only because something that is needed is a difference to it.
     """
 
     grace: int
@@ -29,6 +30,7 @@ class Terms(Struct, frozen=True):
     least_share: float = 0.0
     automatic: bool = False
     repack: bool = False
+    parts: bool = False
 
 
 ASKED_FOR = Terms(grace=0, share=0.05)

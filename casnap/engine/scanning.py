@@ -26,7 +26,7 @@ from casnap.store.state import WorkspaceRow
 from casnap.workspace.cache import CachedDirectory, StatCache
 from casnap.workspace.cache_file import PATCH_SUFFIX, CacheFile, Patched, load_cache
 from casnap.workspace.omissions import Exclusions
-from casnap.workspace.scan import Scan, Trust, scan
+from casnap.workspace.scan import Scan, Sibling, Trust, scan
 from casnap.workspace.signature import Signature
 
 if TYPE_CHECKING:
@@ -124,18 +124,20 @@ def scan_workspace(
     before_reading: Callable[[int], None] = lambda total: None,
     trusted: bool = True,
     raw: bool = False,
+    sibling: Sibling | None = None,
 ) -> LiveScan:
     """Look at a workspace, believing its saved cache unless not ``trusted``.
 
     ``raw`` takes every file as it stands, live databases too: before a change, what is there counts.
-    ``before_reading`` gets the number of bytes that must be read, before any is; it may raise.
+    ``before_reading`` gets the number of bytes that must be read, before any is; it may raise. What a ``sibling`` has
+    is what new objects are written as differences to.
     """
     cache = _saved_cache(context, row)
     mirrored = cache.checkpoint if cache else b""
     sure = _is_there(context, mirrored)
     copier = None if raw or not context.policy_in(row).sqlite_consistent else _copier(context)
     trust = Trust(trusted=trusted, confirm=not sure)
-    live = _scan(context, row, directories, sink, cache, before_reading, trust, copier=copier)
+    live = _scan(context, row, directories, sink, cache, before_reading, trust, copier=copier, sibling=sibling)
     return replace(live, mirrored=mirrored)
 
 
@@ -231,6 +233,7 @@ def _scan(
     *,
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
+    sibling: Sibling | None = None,
 ) -> LiveScan:
     told: list[ReadingAhead] = []
 
@@ -254,6 +257,7 @@ def _scan(
         aside=aside,
         copier=copier,
         processes=context.processes,
+        sibling=sibling,
     )
     news = found.cache.differs or trust.confirm or (cache is not None and not cache.checkpoint)
     return LiveScan(found, told[0], news, replaced=_is_replaced(cache, directories))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from casnap.settings.apart import Vanished, apart
 from casnap.settings.environment import (
     DEFAULT_PAGER,
     ROOT_STORE,
@@ -23,6 +22,7 @@ from casnap.settings.layers import Layer, Setting, Settings, load_settings, stor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from casnap.settings.apart import Vanished, apart
     from casnap.settings.background import free_space_if_due
     from casnap.settings.resolution import (
         AnyPath,
@@ -64,9 +64,11 @@ __all__ = [
 ]
 
 
+_ROOMS = {"Vanished": "apart", "apart": "apart", "free_space_if_due": "background"}
+
+
 def __getattr__(name: str) -> Any:
-    """What needs a store is imported when it is asked for: a hook mostly does without one."""
+    """What needs a store, or another process, is imported when it is asked for: few commands need all of it."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    room = "background" if name == "free_space_if_due" else "resolution"
-    return getattr(importlib.import_module(f"casnap.settings.{room}"), name)
+    return getattr(importlib.import_module(f"casnap.settings.{_ROOMS.get(name, 'resolution')}"), name)

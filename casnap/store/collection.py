@@ -26,6 +26,7 @@ from casnap.store.neighbours import Neighbours
 from casnap.store.parts import Parts
 from casnap.store.reach import reach
 from casnap.store.repacking import Repacking
+from casnap.store.rows import Place
 from casnap.store.space import NEEDED, Space
 from casnap.store.store import Store
 
@@ -46,16 +47,20 @@ class _Held:
 class Collection:
     """One run over a store. With ``dry`` nothing is locked or written.
 
+    With ``parts`` what a checkpoint leads to is written in full where it builds on what none leads to.
+
     ``source`` gives the store's objects. ``freed_bytes`` counts what was cut off and removed, ``in_use`` packs that
     others write to.
     """
 
-    def __init__(self, parts: Parts, source: ObjectSource, space: Space, *, dry: bool) -> None:
-        self.marks = Marks(parts.state, parts.reader)
-        self.compaction = Compaction(parts.reader, nowhere if dry else parts.taker.create, parts.store_id, parts.level)
+    def __init__(self, made_of: Parts, source: ObjectSource, space: Space, *, dry: bool, parts: bool = False) -> None:
+        self.marks = Marks(made_of.state, made_of.reader)
+        begin = nowhere if dry else made_of.taker.create
+        may_build_on = self._is_reached if parts else None
+        self.compaction = Compaction(made_of.reader, begin, made_of.store_id, made_of.level, may_build_on)
         self.freed_bytes = 0
         self.in_use = 0
-        self._parts = parts
+        self._parts = made_of
         self._source = source
         self._space = space
         self._dry = dry
@@ -234,6 +239,11 @@ class Collection:
             self._let_go(cut.pack)
             del self.marks.packs[cut.pack]
 
+    def _is_reached(self, place: Place) -> bool:
+        """Whether a checkpoint leads to what lies there, as far as is known: of what came later it is not."""
+        at = self.marks.at(place)
+        return at is None or at[0].is_reached(at[1])
+
     def _locked(self, marks: PackMarks) -> _Held | None:
         path = self._parts.layout.pack(marks.id)
         try:
@@ -256,15 +266,15 @@ class Collection:
             held.file.close()
 
 
-def collection_of(store: Store, *, dry: bool) -> Collection:
-    """What gives space back in a store, as it is now; ``dry`` only reckons.
+def collection_of(store: Store, *, dry: bool, parts: bool = False) -> Collection:
+    """What gives space back in a store, as it is now; ``dry`` only reckons, ``parts`` is as for :class:`Collection`.
 
     Raises:
         TooNew: the store has features that this version does not know, and might destroy.
     """
     require_collectable(store.format, store.path)
     store.state()
-    return Collection(store.parts, store, store.space, dry=dry)
+    return Collection(store.parts, store, store.space, dry=dry, parts=parts)
 
 
 def require_collectable(store_format: Format, path: Path) -> None:

@@ -17,6 +17,7 @@ from casnap.model.ids import ObjectKey
 from casnap.model.operation import PackRange
 from casnap.store.objects import ObjectReader
 from casnap.store.packs import Record
+from casnap.store.rows import Place
 from casnap.store.writer import PackWriter
 
 FRAME_SIZE = PACK_HEADER_SIZE + 80 + 56 + 64
@@ -47,10 +48,22 @@ def entries_size(count: int) -> int:
 
 
 class Compaction:
-    """Takes records over into new packs, which ``begin`` makes. ``written`` counts the bytes of those committed."""
+    """Takes records over into new packs, which ``begin`` makes. ``written`` counts the bytes of those committed.
 
-    def __init__(self, reader: ObjectReader, begin: Callable[[], PackWriter], store_id: str, level: int) -> None:
-        self.written = 0
+    ``parted`` counts differences that were written in full, because they may not build on what they were made to.
+    """
+
+    def __init__(
+        self,
+        reader: ObjectReader,
+        begin: Callable[[], PackWriter],
+        store_id: str,
+        level: int,
+        may_build_on: Callable[[Place], bool] | None = None,
+    ) -> None:
+        """Where ``may_build_on`` is None, each difference stays one."""
+        self.written = self.parted = 0
+        self._may_build_on = may_build_on
         self._reader = reader
         self._begin = begin
         self._store_id = store_id
@@ -143,12 +156,21 @@ class Compaction:
     def _take(self, pack: str, record: Record, slot: int, *, better: bool = False) -> Moved:
         key, data = self._reader.open_record(pack, record, slot)
         target = self._writable(1)
-        copied = self._as_it_is(target, pack, record, key)
+        if self._is_to_part(pack, record):
+            copied = self._in_full(key, data)
+            self.parted += 1
+        else:
+            copied = self._as_it_is(target, pack, record, key)
         if better:
             copied = min(copied, self._in_full(key, data), key=len)
         moved = Moved(target.id, target.append(key, copied, self._store_id), NO_SLOT, len(copied))
         self._moved[pack, record.offset, NO_SLOT] = moved
         return moved
+
+    def _is_to_part(self, pack: str, record: Record) -> bool:
+        if self._may_build_on is None or record.header.encoding is not Encoding.DELTA:
+            return False
+        return not self._may_build_on(self._reader.base_of(pack, record).place)
 
     def _copy_group(self, pack: str, record: Record, wanted: Sequence[int]) -> list[Moved]:
         objects = self._reader.open_group(pack, record)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 
 from msgspec.structs import replace
 
@@ -20,18 +21,25 @@ from casnap.workspace.cache_file import Patched
 from casnap.workspace.found import FoundDirectory
 from casnap.workspace.mounts import border_of
 from casnap.workspace.outbox import Outbox
-from casnap.workspace.scan import Links
+from casnap.workspace.scan import Links, Sibling
 from casnap.workspace.side_files import SIDE_FILES
 from casnap.workspace.signature import Signature
 from casnap.workspace.walk import Walk
 
 
 def build_trees(
-    walk: Walk, outbox: Outbox, source: ObjectSource | None, *, reuse: bool, written: int
+    walk: Walk,
+    outbox: Outbox,
+    source: ObjectSource | None,
+    *,
+    reuse: bool,
+    written: int,
+    sibling: Sibling | None = None,
 ) -> tuple[Directory, StatCache]:
     """Build the tree of every directory that was found, the deepest first. ``source`` has the trees of the cache.
 
-    With ``reuse``, the tree of a directory whose listing is as it was in the cache is not built again.
+    With ``reuse``, the tree of a directory whose listing is as it was in the cache is not built again. What the cache
+    does not know may be like what a ``sibling`` has.
 
     Returns:
         The root's entry, and a cache of what was found at the time ``written``.
@@ -42,7 +50,7 @@ def build_trees(
     built: dict[bytes, CachedDirectory] = {}
     differs = False
     for path, directory in reversed(found.items()):
-        built[path], is_new = _built(directory, outbox, source, reuse=reuse)
+        built[path], is_new = _built(directory, outbox, source, sibling, reuse=reuse)
         differs = differs or is_new
         if path != ROOT:
             above = found[split(path)[0]]
@@ -63,7 +71,7 @@ def _in_order(walk: Walk, built: Mapping[bytes, CachedDirectory]) -> Mapping[byt
 
 
 def _built(
-    directory: FoundDirectory, outbox: Outbox, source: ObjectSource | None, *, reuse: bool
+    directory: FoundDirectory, outbox: Outbox, source: ObjectSource | None, sibling: Sibling | None, *, reuse: bool
 ) -> tuple[CachedDirectory, bool]:
     """A directory as the next cache has it, and whether that is another than before."""
     before = directory.before
@@ -74,7 +82,8 @@ def _built(
     if reuse and before is not None and listing == before.listing:
         tree, tree_digest = before.entry.tree, before.entry.digest
     else:
-        tree, tree_digest = _put_tree(listing, outbox, before, source), digest(listing)
+        tree = _put_tree(listing, outbox, lambda: _tree_before(directory, sibling), source)
+        tree_digest = digest(listing)
     now = CachedDirectory(
         replace(directory.own, tree=tree, digest=tree_digest),
         directory.signature if directory.settled and directory.signature.storable else None,
@@ -107,23 +116,35 @@ def _guards(directory: FoundDirectory, listing: Listing) -> Guards:
 _BY_LOOK = frozenset({int(OmitReason.TOO_LARGE), int(OmitReason.SENSITIVE)})
 
 
-def _put_tree(listing: Listing, outbox: Outbox, before: CachedDirectory | None, source: ObjectSource | None) -> bytes:
+def _tree_before(directory: FoundDirectory, sibling: Sibling | None) -> bytes:
+    """The tree that a directory was, or is perhaps like; empty where none is known."""
+    if directory.before is not None:
+        return directory.before.entry.tree
+    like = None if sibling is None else sibling(directory.path)
+    return like.tree if isinstance(like, Directory) else b""
+
+
+def _put_tree(listing: Listing, outbox: Outbox, before: Callable[[], bytes], source: ObjectSource | None) -> bytes:
     built = build_tree(listing)
-    bases = _bases(built, before, source)
+    bases = cache(lambda: _bases(built, before(), source))
     for key, data in built.objects:
-        outbox.add(key, data, bases.get(key))
+        outbox.add(key, data, partial(_base_of, bases, key))
     return built.id
 
 
-def _bases(built: BuiltTree, before: CachedDirectory | None, source: ObjectSource | None) -> dict[ObjectKey, ObjectKey]:
+def _base_of(bases: Callable[[], Mapping[ObjectKey, ObjectKey]], key: ObjectKey) -> ObjectKey | None:
+    return bases().get(key)
+
+
+def _bases(built: BuiltTree, before: bytes, source: ObjectSource | None) -> dict[ObjectKey, ObjectKey]:
     """What each object of a tree replaces: the tree as it was; a page the one that began where it begins, or before."""
-    if before is None:
+    if not before:
         return {}
-    bases = {ObjectKey(ObjectKind.TREE, built.id): ObjectKey(ObjectKind.TREE, before.entry.tree)}
+    bases = {ObjectKey(ObjectKind.TREE, built.id): ObjectKey(ObjectKind.TREE, before)}
     if len(built.objects) == 1 or source is None:
         return bases
     with contextlib.suppress(Damage):  # it is only a hint
-        pages = pages_of(source, before.entry.tree)
+        pages = pages_of(source, before)
         firsts = [page.first for page in pages]
         for key, data in built.objects:
             node = decode_tree(data)

@@ -311,14 +311,10 @@ class ReadJob(Struct):
         """The file's path below the workspace's root."""
         return join(self.directory.path, self.name)
 
-    @property
     def replaced(self) -> ObjectKey | None:
         """The chunk that the file of this name was in the cache, if it was one."""
         known = self.directory.known
-        before = None if known.cached is None else known.before(self.name)
-        if not isinstance(before, File) or before.chunk_list:
-            return None
-        return ObjectKey(ObjectKind.CHUNK, before.content)
+        return None if known.cached is None else only_chunk(known.before(self.name))
 
     @property
     def signature(self) -> Signature:
@@ -329,6 +325,13 @@ class ReadJob(Struct):
         """The file is in another state than before."""
         self.directory.signatures[self.name] = signature
         self.settled = False
+
+
+def only_chunk(entry: AnyEntry | None) -> ObjectKey | None:
+    """The one chunk that an entry is, if it is a file of one."""
+    if not isinstance(entry, File) or entry.chunk_list:
+        return None
+    return ObjectKey(ObjectKind.CHUNK, entry.content)
 
 
 class Signatures(Mapping[bytes, Signature]):

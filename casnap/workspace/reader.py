@@ -17,7 +17,7 @@ from casnap.model.ids import ObjectKey, ObjectKind
 from casnap.model.objects import ObjectSink
 from casnap.workspace.entries import is_sparse, read_failed
 from casnap.workspace.naming import named, named_beside
-from casnap.workspace.outbox import Outbox
+from casnap.workspace.outbox import Base, Outbox, no_base
 from casnap.workspace.redaction import MAX_REDACTED, redacted
 
 # A pipe that was swapped in for a file is opened without waiting for its writer, and found out by fstat.
@@ -88,10 +88,10 @@ class Reader:
         self._cuts_evenly = False
         self.bytes_read = 0
 
-    def read(self, fd: int, status: os.stat_result, base: ObjectKey | None = None) -> Content:
+    def read(self, fd: int, status: os.stat_result, base: Base = no_base) -> Content:
         """Read an open file from its beginning, no further than the size in ``status``.
 
-        ``base`` is the chunk that the file was, if it was one.
+        ``base`` is a chunk that it may be like, if it is one.
 
         Raises:
             ReadFailed: the system cannot read it.
@@ -129,7 +129,7 @@ class Reader:
     def _chunker(self) -> Chunker:
         return Chunker(self._parameters)  # made when a file is cut: most scans cut none
 
-    def _read_at_once(self, fd: int, size: int, base: ObjectKey | None) -> Content:
+    def _read_at_once(self, fd: int, size: int, base: Base) -> Content:
         data = _pread(fd, size + 1, 0)  # one byte more: a file that has grown gives it
         whole = len(data) == size
         data = data[:size]

@@ -16,10 +16,12 @@ from casnap.fs.directories import Directories
 from casnap.model.tree import File, FileFlag, OmitReason
 from casnap.workspace.databases import Copier, Databases
 from casnap.workspace.entries import ReadFailed, Xattrs, file_entry, is_sparse, read_xattrs
-from casnap.workspace.found import FoundDirectory, ReadJob
+from casnap.workspace.found import FoundDirectory, ReadJob, only_chunk
 from casnap.workspace.git_directories import GitDirectories
 from casnap.workspace.lister import raise_if_ours, unreadable
+from casnap.workspace.outbox import Base
 from casnap.workspace.reader import GONE, Content, Reader, open_file
+from casnap.workspace.scan import Sibling
 from casnap.workspace.side_files import database_of, is_database_size
 from casnap.workspace.signature import Settling, Signature, signature_of
 from casnap.workspace.walk import Walk
@@ -32,17 +34,24 @@ CHANGED_WHILE_READ = "captured, but it kept changing while it was read"
 class Rounds:
     """Reads the files that a walk could not make entries of. ``files_read`` counts readings.
 
-    With a ``copier``, SQLite databases that others have open are taken through it.
+    With a ``copier``, SQLite databases that others have open are taken through it. A ``sibling`` is only a hint.
     """
 
     def __init__(
-        self, directories: Directories, walk: Walk, reader: Reader, settling: Settling, copier: Copier | None = None
+        self,
+        directories: Directories,
+        walk: Walk,
+        reader: Reader,
+        settling: Settling,
+        copier: Copier | None = None,
+        sibling: Sibling | None = None,
     ) -> None:
         self.files_read = 0
         self._directories = directories
         self._walk = walk
         self._reader = reader
         self._settling = settling
+        self._sibling = sibling
         self._git = GitDirectories(directories, walk)
         self._databases = Databases(directories, walk, copier)
         self._inodes: dict[tuple[int, int, bool], tuple[Signature, File]] = {}
@@ -138,9 +147,10 @@ class Rounds:
             return False
         try:
             xattrs = read_xattrs(fd)
-            content = (
-                self._reader.read_redacted(fd, status) if job.redacted else self._reader.read(fd, status, job.replaced)
-            )
+            if job.redacted:
+                content = self._reader.read_redacted(fd, status)
+            else:
+                content = self._reader.read(fd, status, self._base(job))
         except ReadFailed as failure:
             job.directory.omit(job.name, OmitReason.UNREADABLE, unreadable(failure))
             return True
@@ -159,6 +169,11 @@ class Rounds:
         flags = int(FileFlag.REDACTED) if job.redacted else int(FileFlag.SPARSE) if is_sparse(fd, after) else 0
         self._keep(job, after, content, xattrs, flags, steady=steady)
         return True
+
+    def _base(self, job: ReadJob) -> Base:
+        """What a file is perhaps like: what it was, or what stands there in a workspace that is like this one."""
+        sibling = self._sibling
+        return job.replaced if sibling is None else lambda: job.replaced() or only_chunk(sibling(job.path))
 
     def _note_moved(self, job: ReadJob) -> None:
         """Within a git directory, what is new or gone since the walk says that objects may have come or moved too."""

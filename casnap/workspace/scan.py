@@ -11,7 +11,7 @@ from casnap.fs.directories import Directories
 from casnap.model.paths import ROOT
 from casnap.model.policy import Selection
 from casnap.model.report import Problem
-from casnap.model.tree import Directory, OmitReason
+from casnap.model.tree import AnyEntry, Directory, OmitReason
 from casnap.workspace.ahead import ReadingAhead
 from casnap.workspace.belief import Belief
 from casnap.workspace.cache import StatCache, context_of
@@ -64,6 +64,10 @@ class Scan(Struct, frozen=True):
     proof: Proof | None
 
 
+Sibling = Callable[[bytes], "AnyEntry | None"]
+"""What stands at a path in a workspace that is like this one: what is new here may differ little from it."""
+
+
 class Trust(Struct, frozen=True):
     """How far a scan believes its cache: not at all unless ``trusted``, and never at or below paths in ``only``.
 
@@ -79,6 +83,11 @@ class Trust(Struct, frozen=True):
     vouched: bool = False
     earlier: Scan | None = None
     touched: Collection[bytes] = ()
+
+    @property
+    def reuses(self) -> bool:
+        """Whether trees that the cache names are in the store."""
+        return self.trusted and not self.confirm
 
     @property
     def proves(self) -> bool:
@@ -103,12 +112,14 @@ def scan(
     aside: frozenset[bytes] = frozenset(),
     copier: Copier | None = None,
     processes: int = 1,
+    sibling: Sibling | None = None,
 ) -> Scan:
     """Look at every entry of a workspace, read what is not known from ``cache``, and put objects into ``sink``.
 
     What is in ``aside`` is left out unseen. ``before_reading`` is told what is ahead, and may raise: nothing is put
     then. Temporary entries of a rollback are left out while its nonce is in ``nonces``. A ``copier`` takes SQLite
-    databases that are in use. So many ``processes`` may be at work.
+    databases that are in use. What is new may be like what a ``sibling`` has there. So many ``processes`` may be at
+    work.
 
     Raises:
         CasnapError: the root cannot be listed, no descriptors are left, or /proc is missing.
@@ -130,7 +141,7 @@ def scan(
 
     survey = Survey(directories, omissions, mounts, nonces, context, clock, progress)
     survey.walk(cache, proof, Belief(cache, trusted=trust.trusted, only=trust.only))
-    return survey.read(started, sink, source, parameters, before_reading, copier, trust)
+    return survey.read(started, sink, source, parameters, before_reading, copier, trust, sibling)
 
 
 def _proof(

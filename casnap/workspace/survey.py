@@ -27,7 +27,7 @@ from casnap.workspace.provability import note_unprovable
 from casnap.workspace.reader import Reader
 from casnap.workspace.recording import recorded_rules
 from casnap.workspace.rounds import Rounds
-from casnap.workspace.scan import Scan, Trust
+from casnap.workspace.scan import Scan, Sibling, Trust
 from casnap.workspace.signature import Settling
 from casnap.workspace.walk import Walk
 
@@ -76,6 +76,7 @@ class Survey:
         before_reading: Callable[[ReadingAhead], None],
         copier: Copier | None,
         trust: Trust,
+        sibling: Sibling | None,
     ) -> Scan:
         """Read the files and build the trees; what was found, the scan having ``started`` then.
 
@@ -88,12 +89,12 @@ class Survey:
         before_reading(ahead := reading_ahead(jobs, walk.found))
         outbox = Outbox(sink)
         reader = Reader(outbox, parameters, self._progress)
-        rounds = Rounds(self._directories, walk, reader, self._settling, copier)
+        rounds = Rounds(self._directories, walk, reader, self._settling, copier, sibling)
         with _shown(self._progress, "reading", ahead.total_bytes):
             rounds.run(jobs)
         note_unprovable(walk)
         ended = self._clock.now()
-        root, cache = build_trees(walk, outbox, source, reuse=trust.trusted and not trust.confirm, written=ended)
+        root, cache = build_trees(walk, outbox, source, reuse=trust.reuses, written=ended, sibling=sibling)
         outbox.flush()
         found = Scan(
             root=root,

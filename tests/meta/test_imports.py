@@ -61,7 +61,7 @@ ROOMS = {
     "engine": "context history workspaces",
     "fs": "appending durable locks paths",
     "model": "checkpoint clock config ids paths policy report tree",
-    "settings": "apart environment layers resolution",
+    "settings": "environment layers resolution",
     "store": "cache_directory catalog creation follower format groups identity index layout media objects oplog packs"
     " parts rows schema signals space state store tables",
 }
