@@ -17,7 +17,7 @@ from casnap.workspace.cache_file import MAGIC, CacheFile, Header, Part, Patched,
 SMALL = 64 << 10
 """A file of fewer bytes is written whole: that takes no longer than what comes of having two."""
 
-_LEVEL = 1
+_LEVEL = 3
 """Of zstd: a third of the bytes is left, and a megabyte takes two milliseconds to read."""
 
 _encoder = msgspec.msgpack.Encoder()
