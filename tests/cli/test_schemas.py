@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -76,6 +77,15 @@ def test_a_schema_is_one(name: str) -> None:
 def test_there_is_one_for_each_verb_and_for_errors() -> None:
     expected = {f"{verb}.schema.json" for verb in (*VERBS, "error", "definitions")}
     assert set(SCHEMAS) == expected - {f"{verb}.schema.json" for verb in WITHOUT}
+
+
+def test_the_reference_links_to_each_schema_and_describes_the_document_of_each_verb() -> None:
+    text = (DIRECTORY.parent / "json.md").read_text("utf-8")
+    linked = re.findall(r"\[([\w-]+)\]\(json/([\w-]+)\.schema\.json\)", text)
+    assert sorted(f"{name}.schema.json" for name, _ in linked) == sorted(SCHEMAS)
+    assert all(name == target for name, target in linked)
+    rows = {verb for row in re.findall(r"^\| (`.+?) \|", text, re.MULTILINE) for verb in re.findall(r"`([\w-]+)`", row)}
+    assert set(VERBS) - WITHOUT <= rows
 
 
 def test_a_document_that_lacks_a_field_or_has_a_strange_one_is_found_out(workspace: Path, call: Call) -> None:
