@@ -6,7 +6,7 @@ import contextlib
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from casnap.errors import StorageFailed
@@ -58,10 +58,14 @@ def write_whole(
     durable: bool = True,
     owner: tuple[int, int] | None = None,
     mode: int = FILE_MODE,
+    attributes: Mapping[str, bytes] | None = None,
+    modified: int | None = None,
 ) -> None:
     """Put ``data`` at ``path`` so that a reader sees the old file or the new one, never a part.
 
-    ``owner`` (user and group) is to own it; None: whoever we are. ``mode`` are its permission bits.
+    ``owner`` (user and group) is to own it; None: whoever we are. ``mode`` are its permission bits. ``attributes`` are
+    the extended ones that it is to have, and no others; None: those that a new file has there. ``modified`` is when it
+    is to have been changed last, in nanoseconds since the epoch; None: now.
     """
     temporary = path.with_name(f"{path.name}.{os.urandom(4).hex()}.tmp")
     try:
@@ -73,6 +77,10 @@ def write_whole(
             write_all(fd, data)
             if mode != FILE_MODE:
                 os.fchmod(fd, mode)
+            if attributes is not None:
+                _set_attributes(fd, attributes)
+            if modified is not None:
+                os.utime(fd, ns=(os.fstat(fd).st_atime_ns, modified))
             if durable:
                 os.fdatasync(fd)
         finally:
@@ -83,6 +91,26 @@ def write_whole(
         raise failed("write", path, error) from error
     if durable:
         sync_directory(path.parent)
+
+
+def _set_attributes(fd: int, wanted: Mapping[str, bytes]) -> None:
+    """Give an open file these extended attributes; labels that the system gives may be the system's to keep."""
+    present = {name: os.getxattr(fd, name) for name in _attribute_names(fd)}
+    for name in present.keys() | wanted.keys():
+        if present.get(name) == wanted.get(name):
+            continue
+        system = name.startswith(("security.", "trusted."))
+        with contextlib.suppress(*([OSError] if system else [])):
+            os.setxattr(fd, name, wanted[name]) if name in wanted else os.removexattr(fd, name)
+
+
+def _attribute_names(fd: int) -> list[str]:
+    try:
+        return os.listxattr(fd)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:
+            return []
+        raise
 
 
 def remove(path: Path) -> None:
