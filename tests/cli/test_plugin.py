@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from casnap.agents.installing import apply
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.files import put
 from casnap.agents.installing.own_files import PACKAGE, SKILL
 from casnap.agents.installing.plan import FileChange
 from casnap.agents.installing.records import alone
@@ -324,7 +324,7 @@ def test_status_tells_of_each_scope_and_detect_of_each_agent_with_its_version(
 def test_somebody_who_writes_between_plan_and_act_is_not_overwritten(claude: Path) -> None:
     (claude / "settings.json").write_bytes(b"theirs")
     with pytest.raises(Exception, match="changed it meanwhile"):
-        apply._put(FileChange(claude / "settings.json", b"before", b"after", shared=True))
+        put(FileChange(claude / "settings.json", b"before", b"after", shared=True))
     assert (claude / "settings.json").read_bytes() == b"theirs"
 
 

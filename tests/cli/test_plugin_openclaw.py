@@ -75,7 +75,8 @@ def test_consent_is_the_persons_and_what_was_refused_for_want_of_it_can_be_done_
     assert 'openclaw: Plugin "casnap" requires capability consent.' in result.stderr
     assert "casnap plugin install --runtime openclaw --accept-capabilities" in result.stderr
     assert settings.read_text() == MINE
-    assert "would be run" in str(standing()["differs"])
+    assert standing()["installed"] is False
+    assert sorted(path.name for path in home.rglob("*") if "casnap" in path.name) == []
     plugin("install", "--accept-capabilities")
     assert [line.split()[1] for line in told(home)] == ["install", "enable"]
     assert standing()["differs"] is None

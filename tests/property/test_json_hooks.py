@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from casnap.agents.installing.command import HookCommand, is_ours
-from casnap.agents.installing.json_hooks import our_hooks, with_hooks, without_hooks
+from casnap.agents.installing.command import HookCommand, is_ours, is_standard
+from casnap.agents.installing.json_hooks import is_strict, with_hooks, without_hooks
 from casnap.errors import Usage
 
 LINE = HookCommand(["/opt/my tools/casnap"]).line("claude-code")
@@ -26,15 +26,24 @@ WANTED: dict[str, Any] = {
     "Stop": {"hooks": [HANDLER]},
 }
 
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from('\u2028\u2029\ue000\\"/*'), max_size=8)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
-OTHER_HANDLERS = st.sampled_from(["lint", "casnap list", "/x/casnap-hook", "echo 'casnap hook'", "mycasnap hook"]).map(
-    lambda line: {"type": "command", "command": line}
-)
+OTHERS = ["lint", "casnap list", "/x/casnap-hook", "echo 'casnap hook'", "mycasnap hook"]
+
+MADE_BY_HAND: list[dict[str, Any]] = [
+    {"type": "command", "command": "casnap hook || true"},
+    {"type": "command", "command": "/x/casnap", "args": ["hook", "--agent", "claude-code"]},
+    {"type": "command", "command": "casnap --store X hook", "timeout": 20},
+    {"type": "command", "command": LINE},
+    {"type": "command", "command": LINE, "timeout": 9},
+]
+"""What runs ``casnap hook`` as well, and is the person's."""
+
+OTHER_HANDLERS = st.sampled_from([*({"type": "command", "command": line} for line in OTHERS), *MADE_BY_HAND])
 GROUPS = st.lists(OTHER_HANDLERS, min_size=1, max_size=2).flatmap(
     lambda handlers: st.sampled_from([{"hooks": handlers}, {"matcher": "Edit", "hooks": handlers}])
 )
@@ -60,6 +69,12 @@ def written(value: Any, indent: Any, newline: str = "\n") -> bytes:
     return (json.dumps(value, indent=indent, ensure_ascii=False) + "\n").replace("\n", newline).encode()
 
 
+def filled(value: dict[str, Any]) -> dict[str, Any]:
+    """The same without what is empty among hooks: where nobody knows the first file, that goes with casnap's."""
+    hooks = {event: groups for event, groups in value.get("hooks", {}).items() if groups}
+    return {name: one for name, one in {**value, "hooks": hooks}.items() if name != "hooks" or one}
+
+
 def merged(value: dict[str, Any]) -> dict[str, Any]:
     """What is to be there, by an oracle that knows nothing of text."""
     hooks = {event: list(groups) for event, groups in value.get("hooks", {}).items()}
@@ -74,9 +89,12 @@ def test_what_goes_in_is_there_and_comes_out_again(value: dict[str, Any], indent
     before = written(value, indent, newline)
     after = with_hooks(before, WANTED, "settings")
     assert json.loads(after) == merged(value)
-    assert with_hooks(after, WANTED, "settings") == after
-    assert without_hooks(after, "settings", before) == before
+    for first in (None, before):
+        assert with_hooks(after, WANTED, "settings", first) == after
+    assert without_hooks(after, "settings", before, WANTED) == before
+    assert filled(json.loads(without_hooks(after, "settings"))) == filled(value)
     assert without_hooks(before, "settings") == before
+    assert without_hooks(before, "settings", before, WANTED) == before
 
 
 @few
@@ -89,13 +107,13 @@ def test_what_others_change_meanwhile_stays(value: dict[str, Any], indent: Any, 
         hooks[event] = [*groups, *hooks.get(event, [])]
         value.setdefault("hooks", {})[event] = [*groups, *value.get("hooks", {}).get(event, [])]
     edited = written({**after, **more, "hooks": hooks}, indent)
-    assert json.loads(without_hooks(edited, "settings", before)) == {**value, **more}
+    assert json.loads(without_hooks(edited, "settings", before, WANTED)) == {**value, **more}
 
 
 @few
 @given(configurations(), INDENTS)
 def test_hooks_of_an_older_path_are_replaced(value: dict[str, Any], indent: Any) -> None:
-    old = json.loads(json.dumps(WANTED).replace("/opt/my tools", "/old"))
+    old = json.loads(json.dumps(WANTED).replace("/opt/my tools", "/old tools"))
     before = with_hooks(written(value, indent), old, "settings")
     assert json.loads(with_hooks(before, WANTED, "settings")) == merged(value)
 
@@ -181,7 +199,7 @@ def test_comments_and_everything_else_stay_where_they_are() -> None:
 )
 def test_of_files_without_hooks_all_but_white_space_comes_back(text: str) -> None:
     after = with_hooks(text.encode(), WANTED, "settings")
-    assert our_hooks(after, "settings") == list(WANTED.items())
+    assert json5.loads(after.decode())["hooks"] == {event: [group] for event, group in WANTED.items()}
     assert "".join(without_hooks(after, "settings").decode().split()) == "".join(text.split())
 
 
@@ -224,6 +242,14 @@ def test_what_cannot_be_understood_is_refused(text: bytes, fault: str) -> None:
         (LINE, True),
         ("/usr/bin/python3 -m casnap hook", True),
         ("nice casnap hook", True),
+        ("casnap --store X hook", True),
+        ("casnap --store=X -q --wait 3 hook --agent x", True),
+        ("casnap hook; true", True),
+        ("casnap hook>/dev/null||true", True),
+        ('"/my tools/casnap" "hook"', True),
+        ("FOO=1 casnap hook &", True),
+        ("casnap -w hook list", False),
+        ("casnap --json checkpoint hook", False),
         ("casnap list", False),
         ("casnap checkpoint hook", False),
         ("mycasnap hook", False),
@@ -234,7 +260,91 @@ def test_what_cannot_be_understood_is_refused(text: bytes, fault: str) -> None:
     ],
 )
 def test_a_command_of_casnap_is_known_from_whatever_place(line: object, ours: bool) -> None:
-    assert is_ours(line) == ours
+    assert is_ours({"type": "command", "command": line}) == ours
+
+
+@pytest.mark.parametrize(
+    ("handler", "ours"),
+    [
+        ({"type": "command", "command": "/x/casnap", "args": ["hook", "--agent", "x"]}, True),
+        ({"type": "command", "command": "/my tools/casnap", "args": ["--store", "X", "hook"]}, True),
+        ({"type": "command", "command": "/usr/bin/python3", "args": ["-m", "casnap", "hook"]}, True),
+        ({"type": "command", "command": "/x/casnap", "args": ["list"]}, False),
+        ({"type": "command", "command": "/x/casnap", "args": [5, None, "hook"]}, True),
+        ({"type": "command", "command": "echo", "args": ["casnap hook"]}, False),
+        ({"type": "prompt", "prompt": "casnap hook"}, False),
+        ("casnap hook", False),
+    ],
+)
+def test_a_command_of_words_is_known_as_well(handler: object, ours: bool) -> None:
+    assert is_ours(handler) == ours
+
+
+@given(st.text(st.characters(exclude_characters="\0/"), min_size=1), st.booleans(), st.booleans())
+def test_what_casnap_writes_has_its_own_form_wherever_it_is(directory: str, module: bool, require: bool) -> None:
+    words = [f"/{directory}/python", "-m", "casnap"] if module else [f"/{directory}/casnap"]
+    line = HookCommand(words).line("claude-code", require=require)
+    assert is_standard({"type": "command", "command": line, "timeout": 20})
+
+
+@pytest.mark.parametrize("handler", MADE_BY_HAND)
+def test_what_a_person_writes_has_not(handler: object) -> None:
+    assert is_ours(handler)
+    assert not is_standard(handler)
+
+
+def test_what_a_person_made_of_casnap_s_own_goes_with_it_where_casnap_had_put_it() -> None:
+    edited = json.dumps(
+        {"hooks": {event: [{"hooks": [MADE_BY_HAND[0]]}] for event in ("Stop", "Notification")}}
+    ).encode()
+    after = without_hooks(edited, "settings", b"{}", WANTED)
+    assert json.loads(after) == {"hooks": {"Notification": [{"hooks": [MADE_BY_HAND[0]]}]}}
+    assert without_hooks(edited, "settings") == edited
+
+
+ODD = [
+    '{"a\u2028": "x\u2028y\u2029"}',
+    '{"a": "\\\\\u2028", /* \u2029 */ "b": 1}',
+    '{"a": "\ue000\u2028"}',
+    '{"a": 1}\u2028',
+    r'{"a": "\ud800", "b": "\u0000\u2028"}',
+    '{"a": 1, "a": 2}',
+    '{"hooks": {"Stop": []}, "hooks": {"Stop": []}}',
+    '{"hooks": {"Stop": [], "Stop": []}}',
+    r'{"\u0068ooks": {"Stop": []}}',
+    '\ufeff{"a": 1}',
+    '{\r\n\t"a":\t1\r\n}',
+    "{}",
+    '{"a": 1,}',
+    "{a: 'b'}",
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_each_sign_of_odd_json_stays(text: str) -> None:
+    before = text.encode()
+    after = with_hooks(before, WANTED, "settings")
+    assert with_hooks(after, WANTED, "settings") == after
+    assert after.decode().startswith(text.rstrip("\u2028\r\n }]"))
+    assert without_hooks(after, "settings", before, WANTED) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "strict"),
+    [
+        ("{}", True),
+        ("", True),
+        ('\ufeff{"a": "\u2028"}', True),
+        ("{} // c", False),
+        ('{"a": 1,}', False),
+        ("{a: 1}", False),
+        ("{'a': 1}", False),
+        ('{"a": NaN}', False),
+        ('{"a": 0x1}', False),
+    ],
+)
+def test_what_only_json5_allows_is_known(text: str, strict: bool) -> None:
+    assert is_strict(text.encode()) == strict
 
 
 def test_what_is_nested_deeper_than_can_be_followed_is_refused() -> None:

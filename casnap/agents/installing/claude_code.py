@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from casnap.agents.installing.apply import read
-from casnap.agents.installing.command import HookCommand, requires
-from casnap.agents.installing.json_hooks import hooks_are_off, our_commands, with_hooks, without_hooks
+from casnap.agents.installing.command import PATIENCE, PATIENCE_AT_THE_END, HookCommand, requires
+from casnap.agents.installing.files import read
+from casnap.agents.installing.json_hooks import all_hooks, hooks_are_off, is_strict, with_hooks, without_hooks
 from casnap.agents.installing.own_files import skill_in, without_skill_in
 from casnap.agents.installing.plan import FileChange, Plan
 from casnap.agents.installing.runtime import Runtime
@@ -15,10 +16,10 @@ from casnap.agents.installing.runtime import Runtime
 MAY_CHANGE = "Bash|PowerShell|Edit|MultiEdit|Write|NotebookEdit|mcp__.*"
 """A pattern of its tools that may change files."""
 
-_TODO = "start Claude Code anew, or look at /hooks in it: running sessions go on without"
+EVENTS = ("UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd")
+"""At the prompt, before tools that may change files, at the end of a turn and of the session."""
 
-PATIENCE, PATIENCE_AT_THE_END = 20, 5
-"""Seconds after which Claude Code ends a hook: more than the hook takes by itself."""
+_TODO = "start Claude Code anew, or look at /hooks in it: running sessions go on without"
 
 
 class ClaudeCode(Runtime):
@@ -44,28 +45,40 @@ class ClaudeCode(Runtime):
     def install_plan(self, command: HookCommand) -> Plan:
         """Hooks at the prompt, before tools that may change files, at the end of a turn and of the session."""
         before, where = read(self._settings), str(self._settings)
-        present = [] if before is None else our_commands(before, where)
+        first = self.first(self._settings)
+        present = [] if before is None else all_hooks(before, where)
         line = command.line(self.name, require=any(map(requires, present)))
-        wanted = {
-            "UserPromptSubmit": _group(line, PATIENCE),
-            "PreToolUse": {"matcher": MAY_CHANGE, **_group(line, PATIENCE)},
-            "Stop": _group(line, PATIENCE),
-            "SessionEnd": _group(line, PATIENCE_AT_THE_END),
-        }
-        after = with_hooks(before or b"", wanted, where)
-        without = None if before is None else without_hooks(before, where, self.first(self._settings))
+        wanted = {event: _group(event, line) for event in EVENTS}
+        after = with_hooks(before or b"", wanted, where, first)
+        without = None if before is None else without_hooks(before, where, first, EVENTS)
         settings = FileChange(self._settings, before, after, shared=True, without=without)
-        off = (f"Claude Code runs no hooks while disableAllHooks is true in {where}",) if hooks_are_off(after) else ()
-        return Plan(self.name, (*skill_in(self.configuration / "skills"), settings), (*off, _TODO))
+        todo = (*_obstacles(after, where), *_beside(without, where), _TODO)
+        return Plan(self.name, (*skill_in(self.configuration / "skills"), settings), todo)
 
     def uninstall_plan(self) -> Plan:
         """The settings without casnap, and the skill gone."""
         where, first = str(self._settings), self.first(self._settings)
-        steps = self.given_back(self._settings, lambda data: without_hooks(data, where, first))
+        steps = self.given_back(self._settings, lambda data: without_hooks(data, where, first, EVENTS))
         # where there are no hooks, a skill that is alike belongs to another scope, or to those who share the project
         alike = any(step.needed for step in steps)
-        return Plan(self.name, (*steps, *without_skill_in(self.configuration / "skills", self.record, alike=alike)))
+        skill = without_skill_in(self.configuration / "skills", self.record, alike=alike, in_use=self.in_use)
+        return Plan(self.name, (*steps, *skill))
 
 
-def _group(line: str, seconds: int) -> dict[str, Any]:
-    return {"hooks": [{"type": "command", "command": line, "timeout": seconds}]}
+def _obstacles(after: bytes, where: str) -> Iterator[str]:
+    """Why Claude Code would not run what is set up."""
+    if hooks_are_off(after):
+        yield f"Claude Code runs no hooks while disableAllHooks is true in {where}"
+    if not is_strict(after):
+        yield f"Claude Code reads nothing of {where}: it takes no comments, commas at the end or other JSON5"
+
+
+def _beside(without: bytes | None, where: str) -> Iterator[str]:
+    if without is not None and all_hooks(without, where):
+        yield f"{where} runs casnap hook in entries that are not from here, too; they stay"
+
+
+def _group(event: str, line: str) -> dict[str, Any]:
+    matcher = {"matcher": MAY_CHANGE} if event == "PreToolUse" else {}
+    patience = PATIENCE_AT_THE_END if event == "SessionEnd" else PATIENCE
+    return {**matcher, "hooks": [{"type": "command", "command": line, "timeout": patience}]}

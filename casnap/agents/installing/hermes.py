@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.files import read
 from casnap.agents.installing.own_files import plugin_in, skill_in, without_plugin_in, without_skill_in
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan
 from casnap.agents.installing.runtime import Runtime
@@ -49,7 +49,9 @@ class Hermes(Runtime):
             after = with_name(before or b"", NAME, where)
         except Unsuitable:
             return self._by_command("enable", files)
-        without = None if before is None else without_name(before, NAME, where, self.first(self._settings))
+        first = self.first(self._settings)
+        # where nobody knows better, a name that is in the list already is the person's
+        without = before if before is None or first is None else without_name(before, NAME, where, first)
         settings = FileChange(self._settings, before, after, shared=True, without=without)
         off = (_OFF,) if NAME in names(after, where, "disabled") else ()
         return Plan(self.name, (*files, settings), (*off, _TODO))
@@ -58,7 +60,7 @@ class Hermes(Runtime):
         """No longer enabled, and everything of casnap's gone."""
         files = [
             *without_plugin_in(self._target, self.name, self.record),
-            *without_skill_in(self.configuration / "skills", self.record),
+            *without_skill_in(self.configuration / "skills", self.record, in_use=self.in_use),
         ]
         where, first = str(self._settings), self.first(self._settings)
         try:

@@ -7,72 +7,81 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from casnap.agents.installing.command import is_ours
+from msgspec import Struct
+from msgspec.structs import replace
+
+from casnap.agents.installing.json_text import BOM, Masked, values
+from casnap.agents.installing.our_entries import Place, handlers, ours, recognised
 from casnap.errors import Usage
 
 Groups = Mapping[str, Mapping[str, Any]]
 """For each event the group that is to be there."""
 
-_BOM = "\ufeff"
 
+def with_hooks(data: bytes, wanted: Groups, where: str, first: bytes | None = None) -> bytes:
+    """A file with just these hooks of casnap in it, beside those that were in it at ``first``.
 
-def with_hooks(data: bytes, wanted: Groups, where: str) -> bytes:
-    """A file with just these hooks of casnap in it; ``where`` is what an error calls it.
+    ``where`` is what an error calls it. ``first`` is None where nobody knows that.
 
     Raises:
         Usage: it is no JSON, or not of this form; the message says what is wrong.
     """
     with _understood(where):
-        document = _Document(data, where)
+        start = _start(first, where, wanted)
+        document = _Document(data, where, start)
         present = document.ours()
         if len(present) == len(wanted) and dict(present) == {event: dict(group) for event, group in wanted.items()}:
             return data
         document.remove_ours(kept={"hooks", *wanted})
         for event, group in wanted.items():
             document.add(event, group)
-        return _checked(data, document.text(), where)
+        return _checked(data, document, start)
 
 
-def without_hooks(data: bytes, where: str, first: bytes | None = None) -> bytes:
-    """A file without hooks of casnap; what held nothing else goes, too, if it was not in the file at ``first``.
+def without_hooks(data: bytes, where: str, first: bytes | None = None, events: Collection[str] = ()) -> bytes:
+    """A file without hooks of casnap; what held nothing else goes, too. What was in the file at ``first`` stays.
 
-    Raises:
-        Usage: as for :func:`with_hooks`.
-    """
-    with _understood(where):
-        document = _Document(data, where)
-        kept = _Document(first, where).containers() if first is not None else set()
-        return _checked(data, document.text(), where) if document.remove_ours(kept) else data
-
-
-def our_hooks(data: bytes, where: str) -> list[tuple[str, dict[str, Any]]]:
-    """The groups of casnap's hooks in a file, each with its event.
+    ``events`` are those that casnap puts hooks at.
 
     Raises:
         Usage: as for :func:`with_hooks`.
     """
     with _understood(where):
-        return _Document(data, where).ours()
+        start = _start(first, where, events)
+        document = _Document(data, where, start)
+        return _checked(data, document, start) if document.remove_ours(start.containers) else data
 
 
-def our_commands(data: bytes, where: str) -> list[str]:
-    """The command lines of casnap's hooks in a file.
+def all_hooks(data: bytes, where: str) -> list[dict[str, Any]]:
+    """Whatever runs ``casnap hook`` in a file, whoever wrote it.
 
     Raises:
         Usage: as for :func:`with_hooks`.
     """
-    handlers = [handler for _, group in our_hooks(data, where) for handler in group["hooks"]]
-    return [one["command"] for one in handlers if isinstance(one, dict) and is_ours(one.get("command"))]
+    with _understood(where):
+        return [handler for _, groups in _Document(data, where).events() for _, _, handler in recognised(groups)]
 
 
 def hooks_are_off(data: bytes) -> bool:
     """Whether a file that was understood tells the agent to run no hooks at all."""
-    from json5 import loads
+    return values(data.decode("utf-8")).get("disableAllHooks") is True
 
-    return loads(data.decode("utf-8").removeprefix(_BOM)).get("disableAllHooks") is True
+
+def is_strict(data: bytes) -> bool:
+    """Whether a file that was understood is JSON to every reader: without comments, with quotes around each name."""
+    text = data.decode("utf-8").removeprefix(BOM)
+    try:
+        json.loads(text or "{}", parse_constant=_refuse)
+    except ValueError:
+        return False
+    return True
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
 
 
 @contextlib.contextmanager
@@ -94,11 +103,31 @@ def _bad(where: str, cause: str) -> Usage:
     )
 
 
-def _checked(before: bytes, after: bytes, where: str) -> bytes:
+class _Start(Struct, frozen=True):
+    """What was in a file before casnap's first change, and the events that casnap has ``written`` hooks at since."""
+
+    groups: Mapping[str, list[Any]] = {}
+    containers: frozenset[str] = frozenset()
+    written: frozenset[str] = frozenset()
+
+
+_UNKNOWN = _Start()
+
+
+def _start(first: bytes | None, where: str, events: Iterable[str]) -> _Start:
+    if first is None:
+        return _UNKNOWN
+    document = _Document(first, where)
+    return _Start(dict(document.events()), frozenset(document.containers()), frozenset(events))
+
+
+def _checked(before: bytes, document: _Document, start: _Start) -> bytes:
     """What is to be written, if what is not casnap's is in it as it was."""
-    if _Document(before, where).foreign() != _Document(after, where).foreign():
+    after = document.text()
+    left = replace(start, written=frozenset())  # where casnap's are out, whatever is left is the person's
+    if _Document(before, document.where, start).foreign() != _Document(after, document.where, left).foreign():
         raise Usage(
-            f"cannot change {where}: something else in it would change, too",
+            f"cannot change {document.where}: something else in it would change, too",
             code="bad-config",
             hint="add the hooks by hand; casnap plugin install --dry-run shows them",
         )
@@ -108,28 +137,30 @@ def _checked(before: bytes, after: bytes, where: str) -> bytes:
 class _Document:
     """The parsed file, whose nodes remember the white space and comments around them."""
 
-    def __init__(self, data: bytes, where: str) -> None:
+    def __init__(self, data: bytes, where: str, start: _Start = _UNKNOWN) -> None:
         from json5 import loads
         from json5.loader import ModelLoader
         from json5.utils import JSON5DecodeError
 
-        self._where = where
+        self.where = where
         try:
             text = data.decode("utf-8")
-            self._bom = text[:1] == _BOM
-            text = text.removeprefix(_BOM)
-            self._model: Any = loads(text if text.strip() else "{}\n", loader=ModelLoader())
+            self._bom = text[:1] == BOM
+            text = text.removeprefix(BOM)
+            self._masked = Masked(text if text.strip() else "{}\n")
+            self._model: Any = loads(self._masked.text, loader=ModelLoader())
         except (JSON5DecodeError, UnicodeDecodeError) as error:
             cause = "it is not UTF-8" if isinstance(error, UnicodeDecodeError) else str(error).partition("\n")[0]
-            raise _bad(self._where, f"it is no JSON: {cause}") from None
+            raise _bad(self.where, f"it is no JSON: {cause}") from None
         self._newline = "\r\n" if "\r\n" in text else "\n"
         self._root = self._require(self._model.value, "JSONObject", "it is no object")
         self._unit = self._indentation()
         self._hooks = self._checked()
+        self._start = start
 
     def _require(self, node: Any, kind: str, fault: str) -> Any:
         if type(node).__name__ != kind:
-            raise _bad(self._where, fault)
+            raise _bad(self.where, fault)
         return node
 
     def _checked(self) -> Any:
@@ -150,24 +181,28 @@ class _Document:
     def ours(self) -> list[tuple[str, dict[str, Any]]]:
         """What casnap has in it, as values."""
         return [
-            (event, _value(group)) for event, groups in self._events() for group in groups.values if _is_ours(group)
+            (event, groups[at])
+            for event, groups in self.events()
+            for at in sorted({at for at, _ in self._places(event, groups)})
         ]
+
+    def events(self) -> Iterator[tuple[str, list[Any]]]:
+        """Each event with its groups, as values."""
+        yield from ((event, _value(groups)) for event, groups in self._events())
 
     def _events(self) -> Iterator[tuple[str, Any]]:
         if self._hooks is not None:
             yield from zip(map(_name, self._hooks.keys), self._hooks.values, strict=True)
 
+    def _places(self, event: str, groups: list[Any]) -> set[Place]:
+        return ours(groups, self._start.groups.get(event, []), written=event in self._start.written)
+
     def foreign(self) -> Any:
         """Everything else, as values; what casnap's hooks leave empty does not count."""
-        from json5 import loads
-
-        found = loads(self.text().decode("utf-8").removeprefix(_BOM))
-        hooks = found.get("hooks")
-        if isinstance(hooks, dict):
-            kept = {event: [_without_ours(group) for group in groups] for event, groups in hooks.items()}
-            hooks = {event: [group for group in groups if group != {}] for event, groups in kept.items()}
-            found["hooks"] = {event: groups for event, groups in hooks.items() if groups}
-        return {name: value for name, value in found.items() if name != "hooks" or value}
+        found = values(self.text().decode("utf-8"))
+        found.pop("hooks", None)
+        kept = [(event, _without(groups, self._places(event, groups))) for event, groups in self.events()]
+        return found, [(event, groups) for event, groups in kept if groups]
 
     def containers(self) -> set[str]:
         """``hooks`` if there is that, and the events in it."""
@@ -177,18 +212,14 @@ class _Document:
         """Take out what is casnap's, and what is empty then and not to be ``kept``; whether anything was."""
         found = False
         for event, groups in list(self._events()):
-            before = len(groups.values)
-            for group in list(groups.values):
-                handlers = _member(group, "hooks")
-                if handlers is None or type(handlers).__name__ != "JSONArray":
-                    continue
-                for handler in list(handlers.values):
-                    if is_ours(_value_of(handler, "command")):
-                        _remove_item(handlers, handler)
-                        found = True
-                        if not handlers.values:
-                            _remove_item(groups, group)
-            if before and not groups.values and event not in kept:
+            places = self._places(event, _value(groups))
+            for at, number in sorted(places, reverse=True):  # from the end, so that the numbers of others stay
+                group_handlers = _member(groups.values[at], "hooks")
+                _remove_item(group_handlers, group_handlers.values[number])
+                if not group_handlers.values:
+                    _remove_item(groups, groups.values[at])
+            found |= bool(places)
+            if places and not groups.values and event not in kept:
                 _remove_member(self._hooks, groups)
         if found and not self._hooks.values and "hooks" not in kept:
             _remove_member(self._root, self._hooks)
@@ -240,22 +271,20 @@ class _Document:
         from json5.dumper import ModelDumper, dumps
 
         dumper: Any = ModelDumper()
-        written: str = dumps(self._model, dumper=dumper)
-        return ((_BOM if self._bom else "") + written).encode("utf-8")
+        written = self._masked.unmasked(dumps(self._model, dumper=dumper))
+        return ((BOM if self._bom else "") + written).encode("utf-8")
 
 
-def _is_ours(group: Any) -> bool:
-    handlers = _member(group, "hooks")
-    return type(handlers).__name__ == "JSONArray" and any(is_ours(_value_of(one, "command")) for one in handlers.values)
-
-
-def _without_ours(group: Any) -> Any:
-    """A group as a value, empty if all handlers in it were casnap's."""
-    handlers = group.get("hooks") if isinstance(group, dict) else None
-    if not isinstance(handlers, list):
-        return group
-    kept = [one for one in handlers if not (isinstance(one, dict) and is_ours(one.get("command")))]
-    return group if kept == handlers else {**group, "hooks": kept} if kept else {}
+def _without(groups: list[Any], places: set[Place]) -> list[Any]:
+    """Groups without what is at these places, nor those that nothing else is in."""
+    kept = []
+    for at, group in enumerate(groups):
+        left = [one for number, one in enumerate(handlers(group)) if (at, number) not in places]
+        if left == handlers(group):
+            kept.append(group)
+        elif left:
+            kept.append({**group, "hooks": left})
+    return kept
 
 
 def _member(node: Any, name: str) -> Any:
@@ -264,11 +293,6 @@ def _member(node: Any, name: str) -> Any:
         return None
     pairs = zip(map(_name, node.keys), node.values, strict=True)
     return dict(pairs).get(name)
-
-
-def _value_of(node: Any, name: str) -> Any:
-    found = _member(node, name)
-    return None if found is None else _value(found)
 
 
 def _name(key: Any) -> str:

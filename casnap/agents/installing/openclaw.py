@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.files import read
+from casnap.agents.installing.json_text import values
 from casnap.agents.installing.own_files import plugin_in, skill_in, without_own, without_skill_in
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan
 from casnap.agents.installing.runtime import Runtime
@@ -62,7 +63,7 @@ class OpenClaw(Runtime):
         """Taken out by OpenClaw itself, and everything of casnap's gone."""
         files = [
             *without_own(self._target),
-            *without_skill_in(self.configuration / "skills", self.record),
+            *without_skill_in(self.configuration / "skills", self.record, in_use=self.in_use),
         ]
         if not read_configuration(self._settings).links(self._target):
             return Plan(self.name, tuple(files))
@@ -85,11 +86,10 @@ class Configuration(Struct, frozen=True):
 
 def read_configuration(path: Path) -> Configuration:
     """What the file says; of one that cannot be understood, nothing: OpenClaw's own commands tell what is wrong."""
-    from json5 import loads
     from json5.utils import JSON5DecodeError
 
     try:
-        found = loads((read(path) or b"").decode("utf-8").removeprefix("\ufeff"))
+        found = values((read(path) or b"").decode("utf-8"))
     except (JSON5DecodeError, UnicodeDecodeError, RecursionError):
         return Configuration()
     paths = _inner(found, "plugins", "load", "paths")

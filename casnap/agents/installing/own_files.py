@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.files import read
 from casnap.agents.installing.plan import FileChange
 from casnap.agents.installing.records import Record
 
@@ -25,9 +25,15 @@ def skill_in(directory: Path) -> list[FileChange]:
     return _placed(_shipped(SKILL), directory / "casnap")
 
 
-def without_skill_in(directory: Path, record: Record, *, alike: bool = True) -> list[FileChange]:
-    """What takes the skill out again; also an ``alike`` one of which nobody knows where it comes from."""
-    return _cleared(_shipped(SKILL) if alike else {}, directory / "casnap", record)
+def without_skill_in(
+    directory: Path, record: Record, *, alike: bool = True, in_use: Collection[str] = ()
+) -> list[FileChange]:
+    """What takes the skill out again; also an ``alike`` one of which nobody knows where it comes from.
+
+    Files ``in_use`` by another agent stay.
+    """
+    found = _cleared(_shipped(SKILL) if alike else {}, directory / "casnap", record)
+    return [change for change in found if str(change.path) not in in_use]
 
 
 def plugin_in(directory: Path, name: str, command: HookCommand) -> list[FileChange]:
@@ -71,7 +77,7 @@ def _cleared(
         if (now := read(path)) is None:
             continue
         if (known := record.original(path, now)) is not None:
-            found.append(FileChange(path, now, known.before))
+            found.append(FileChange(path, now, known.before, modified=known.modified))
         elif path in (made or ()) or shipped.get(path) == now:
             found.append(FileChange(path, now, None))
     return found

@@ -11,7 +11,7 @@ class FileChange(Struct, frozen=True):
     """A file that is to hold ``after``; None: it is to be gone. ``before`` is what it held when the plan was made.
 
     ``shared`` files belong to the agent or to the person: ``without``, what they would hold without casnap, is put back
-    when casnap goes. The others are casnap's own.
+    when casnap goes. The others are casnap's own. ``modified`` is the time that one has which becomes what it was.
     """
 
     path: Path
@@ -19,6 +19,7 @@ class FileChange(Struct, frozen=True):
     after: bytes | None
     shared: bool = False
     without: bytes | None = None
+    modified: int | None = None
 
     @property
     def needed(self) -> bool:

@@ -17,22 +17,31 @@ from casnap.fs.locks import try_flock
 
 
 class KeptFile(Struct, frozen=True):
-    """A file as it was (``before``; None: there was none), and the checksum of what casnap made of it."""
+    """A file as it was (``before``; None: there was none), and the checksum of what casnap made of it.
+
+    Also of a file that needed no change: it was there before casnap, and stays. ``modified`` is when it was, in
+    nanoseconds since the epoch.
+    """
 
     path: str
     before: bytes | None
     after: bytes
+    modified: int | None = None
 
 
 class Record(Struct, frozen=True):
-    """What setting up one agent in one place changed; ``directories`` were made for it, outer ones first."""
+    """What setting up one agent in one place changed; ``directories`` were missing, and made for it."""
 
     files: tuple[KeptFile, ...] = ()
     directories: tuple[str, ...] = ()
 
+    def known(self, path: Path) -> KeptFile | None:
+        """What is noted of a file."""
+        return next((kept for kept in self.files if kept.path == str(path)), None)
+
     def original(self, path: Path, now: bytes | None) -> KeptFile | None:
         """What a file held, if it holds ``now`` just what casnap made of it."""
-        known = next((kept for kept in self.files if kept.path == str(path)), None)
+        known = self.known(path)
         return known if known is not None and now is not None and known.after == checksum(now) else None
 
 
@@ -44,6 +53,16 @@ class Records:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+
+    @property
+    def directory(self) -> Path:
+        """Where they are."""
+        return self._directory
+
+    def others(self, key: str) -> dict[str, Record]:
+        """Those of other agents and places."""
+        keys = sorted(path.stem for path in self._directory.glob("*.json"))
+        return {other: self.read(other) for other in keys if other != key}
 
     def read(self, key: str) -> Record:
         """The record of an agent in a place; an empty one where there is none that can be read."""

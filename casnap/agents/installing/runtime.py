@@ -11,13 +11,16 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from casnap.agents.installing.apply import read
 from casnap.agents.installing.command import HookCommand
+from casnap.agents.installing.files import read, real
 from casnap.agents.installing.plan import FileChange, Plan, Standing
 from casnap.agents.installing.records import Record, Records
 from casnap.agents.installing.versions import version_of
 from casnap.codec.hashing import checksum
 from casnap.errors import Usage
+
+_EMPTY = (b"", b"{}")
+"""What a configuration holds, but for white space, that nobody has written anything into."""
 
 
 class Surroundings(Struct, frozen=True):
@@ -35,7 +38,7 @@ class Surroundings(Struct, frozen=True):
     @property
     def records(self) -> Records:
         """What was in files before casnap changed them."""
-        return Records(self.own / "records")
+        return Records(real(self.own / "records"))
 
     def program(self, name: str) -> str | None:
         """Where a program is."""
@@ -78,12 +81,23 @@ class Runtime(ABC):
         before = read(path)
         if before is None:
             return []
-        known = self.record.original(path, before)
-        return [FileChange(path, before, known.before if known else without(before), shared=True)]
+        if (known := self.record.original(path, before)) is not None:
+            return [FileChange(path, before, known.before, shared=True, modified=known.modified)]
+        after: bytes | None = without(before)
+        made = self.record.known(path)
+        if made is not None and made.before is None and after != before and b"".join((after or b"").split()) in _EMPTY:
+            after = None
+        return [FileChange(path, before, after, shared=True)]
 
     def first(self, path: Path) -> bytes | None:
-        """What a file was before casnap changed it, whoever has changed it since."""
-        return next((kept.before for kept in self.record.files if kept.path == str(path)), None)
+        """What a file was before casnap changed it, whoever has changed it since; None where nobody knows."""
+        known = self.record.known(path)
+        return None if known is None else known.before or b""
+
+    @property
+    def in_use(self) -> set[str]:
+        """Files that other agents, or the same one in another place, have from casnap as well."""
+        return {kept.path for other in self.around.records.others(self.key).values() for kept in other.files}
 
     @property
     @abstractmethod

@@ -35,15 +35,16 @@ def with_name(data: bytes, name: str, where: str) -> bytes:
 
 
 def without_name(data: bytes, name: str, where: str, first: bytes | None = None) -> bytes:
-    """A file without the name; a list that is empty then goes, too, if it was not in the file at ``first``.
+    """A file without the name; a list that is empty then goes, too. What was in the file at ``first`` stays.
 
     Raises:
         Unsuitable, Usage: as for :func:`with_name`.
     """
     document = _Document(data, where)
-    if name not in document.names():
+    start = None if first is None else _Document(first, where)
+    if name not in document.names() or (start is not None and name in start.names()):
         return data
-    kept = _Document(first, where).containers() if first is not None else set()
+    kept = set() if start is None else start.containers()
     after = document.taken(name)
     try:
         for container in (LIST, OUTER):
