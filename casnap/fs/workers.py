@@ -94,10 +94,10 @@ def _fork(act: Callable[[Tell], None]) -> tuple[int, BinaryIO | None]:
 
 def _stop(process: int, pipe: BinaryIO) -> None:
     pipe.close()
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):  # whoever ignores their children has none to wait for
-        os.waitpid(process, 0)
+    with contextlib.suppress(ChildProcessError):  # where children are ignored one that has ended is known no more
+        if os.waitpid(process, os.WNOHANG) == (0, 0):
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
 
 
 def _is_alone() -> bool:

@@ -22,8 +22,8 @@ from casnap.settings.layers import Layer, Setting, Settings, load_settings, stor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from casnap.settings.apart import Vanished, apart
     from casnap.settings.background import free_space_if_due
+    from casnap.settings.detaching import Vanished, apart
     from casnap.settings.resolution import (
         AnyPath,
         Protected,
@@ -64,7 +64,7 @@ __all__ = [
 ]
 
 
-_ROOMS = {"Vanished": "apart", "apart": "apart", "free_space_if_due": "background"}
+_ROOMS = {"Vanished": "detaching", "apart": "detaching", "free_space_if_due": "background"}
 
 
 def __getattr__(name: str) -> Any:

@@ -124,7 +124,7 @@ HOOKED = {
     "codec": "hashing",
     "fs": "durable locks paths",
     "model": "checkpoint config ids paths policy tree",
-    "settings": "apart environment layers",
+    "settings": "detaching environment layers",
     "store": "signals",
 }
 """What a hook takes that has nothing to do: it need not open the store."""

@@ -94,6 +94,26 @@ def test_a_worker_is_stopped_with_its_block() -> None:
     )
 
 
+def test_where_children_are_ignored_a_worker_that_has_ended_is_not_killed_again() -> None:
+    assert (
+        alone("""
+        import os, signal
+        from casnap.fs.workers import at_work
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        killed, kill = [], os.kill
+        os.kill = lambda *arguments: (killed.append(arguments), kill(*arguments))
+        with at_work(lambda tell: tell(b"%d" % os.getpid())) as worker:
+            (told,) = worker.told()
+            while os.path.exists(f"/proc/{int(told)}"):
+                pass
+        with at_work(lambda tell: signal.pause()) as worker:
+            pass
+        print(len(killed))
+    """)
+        == "1\n"
+    )
+
+
 def test_requests_to_end_are_for_whoever_began_a_worker() -> None:
     assert (
         alone("""

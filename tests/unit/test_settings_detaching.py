@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from casnap.settings.apart import MOST_TOLD
+from casnap.settings.detaching import MOST_TOLD
 
 PROGRAM = """
 import os, signal, sys, time
 from pathlib import Path
-from casnap.settings.apart import Vanished, apart
+from casnap.settings.detaching import Vanished, apart
 {before}
 try:
     told = apart(lambda: {act}, seconds={seconds})
