@@ -139,6 +139,15 @@ def test_a_name_in_the_list_of_hermes_that_a_person_had_put_there_stays(text: st
     assert picture(home) == was
 
 
+def test_what_is_the_person_s_stays_where_nothing_is_set_up_and_where_one_says_it_twice(home: Path) -> None:
+    settings(home, hooks(*BY_HAND))
+    written(home / ".hermes" / "config.yaml", "plugins:\n  enabled: [casnap]\n")
+    was = picture(home)
+    for action in ("uninstall", "install", "uninstall", "uninstall"):
+        plugin(action, "claude-code", "hermes")
+        assert (picture(home) == was) == (action == "uninstall")
+
+
 def test_a_skill_just_as_casnap_s_that_was_there_stays(home: Path) -> None:
     settings(home)
     shutil.copytree(SKILL, home / ".claude" / "skills" / "casnap", ignore=shutil.ignore_patterns("__pycache__"))
@@ -251,6 +260,54 @@ def test_in_whatever_order_agents_go_nothing_of_any_is_left(home: Path) -> None:
         assert picture(home) == {}
 
 
+def test_by_whichever_way_a_home_is_named_it_is_known_again(home: Path, tmp_path: Path) -> None:
+    settings(home, "{ }")
+    was = picture(home)
+    (tmp_path / "other").symlink_to(home)
+    plugin("install", "claude-code", "hermes")
+    for action in ("install", "uninstall"):
+        words = ("--runtime", "claude-code", "--runtime", "hermes")
+        run("plugin", action, *words, env={"HOME": str(tmp_path / "other")}, check=0)
+    assert picture(home) == was
+
+
+def test_two_agents_whose_skills_are_in_one_directory_share_what_is_there(home: Path) -> None:
+    (home / ".claude" / "skills").mkdir(parents=True)
+    dangling(".hermes/skills", "../.claude/skills")(home)
+    was = picture(home)
+    for order in (("claude-code", "hermes"), ("hermes", "claude-code")):
+        plugin("install", "claude-code")
+        plugin("install", "hermes")
+        plugin("uninstall", order[0])
+        assert (home / ".claude" / "skills" / "casnap" / "SKILL.md").is_file()
+        plugin("uninstall", order[1])
+        assert picture(home) == was
+
+
+@pytest.mark.parametrize("link", [".claude/skills/casnap", ".claude/skills/casnap/SKILL.md"])
+@pytest.mark.parametrize("recorded", [True, False])
+def test_what_a_link_of_the_person_leads_to_is_never_removed(link: str, recorded: bool, home: Path) -> None:
+    shutil.copytree(SKILL, home / "checkout" / "casnap")
+    dangling(link, str(home / "checkout" / "casnap" / Path(link).relative_to(".claude/skills/casnap")))(home)
+    was = picture(home)
+    plugin("install")
+    if not recorded:
+        shutil.rmtree(home / ".local")
+    plugin("uninstall")
+    left = {path: one for path, one in picture(home).items() if path != ".claude/settings.json"}
+    assert left == was
+
+
+def test_a_plugin_of_openclaw_s_that_is_a_link_takes_nobody_s_files_along(home: Path) -> None:
+    written(home / "checkout" / "mine.js", "mine")
+    dangling(".local/share/casnap-plugins/openclaw", str(home / "checkout"))(home)
+    was = picture(home)
+    plugin("install", "openclaw")
+    assert (home / "checkout" / "index.js").is_file()
+    plugin("uninstall", "openclaw")
+    assert picture(home) == was
+
+
 # -- all or nothing -----------------------------------------------------------------------------------------------
 
 
@@ -359,10 +416,13 @@ def test_whichever_call_fails_everything_is_done_for_an_agent_or_nothing(home: P
 def test_killed_at_any_moment_uninstall_leaves_nothing(action: str, home: Path) -> None:
     settings(home, hooks(*BY_HAND))
     was = picture(home)
-    for count in range(1, 200, 2):
+    for count in range(1, 200):
         if action == "uninstall":
             plugin("install", "claude-code", "hermes")
         done = troubled("kill", count, action)
+        if action == "install" and count % 4 == 1:  # who tries again has everything, and nothing that was left halfway
+            plugin("install", "claude-code", "hermes")
+            assert [path for path in picture(home) if path.endswith(".tmp")] == []
         plugin("uninstall", "claude-code", "hermes")
         left = {path: one for path, one in picture(home).items() if not re.fullmatch(r"\.local(/share)?", path)}
         assert left == was

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from casnap.agents.installing.files import missing, modified, put, read, real, require_fit
 from casnap.agents.installing.plan import CommandRun, FileChange, Plan
-from casnap.agents.installing.records import KeptFile, Record, Records
+from casnap.agents.installing.records import KeptFile, Record, Records, place
 from casnap.codec.hashing import checksum
 from casnap.errors import CasnapError
 from casnap.fs import durable
@@ -141,7 +141,7 @@ def _with(record: Record, change: FileChange, when: int | None) -> Record:
     assert change.after is not None
     kept = record.original(change.path, change.before)
     if kept is None:
-        kept = KeptFile(str(change.path), change.without if change.shared else change.before, b"", when)
+        kept = KeptFile(place(change.path), change.without if change.shared else change.before, b"", when)
     others = tuple(one for one in record.files if one.path != kept.path)
     return replace(record, files=(*others, replace(kept, after=checksum(change.after))))
 

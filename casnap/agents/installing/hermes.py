@@ -58,11 +58,11 @@ class Hermes(Runtime):
 
     def uninstall_plan(self) -> Plan:
         """No longer enabled, and everything of casnap's gone."""
-        files = [
-            *without_plugin_in(self._target, self.name, self.record),
-            *without_skill_in(self.configuration / "skills", self.record, in_use=self.in_use),
-        ]
+        plugin = without_plugin_in(self._target, self.name, self.record)
+        files = [*plugin, *without_skill_in(self.configuration / "skills", self.record, in_use=self.in_use)]
         where, first = str(self._settings), self.first(self._settings)
+        if first is None and not plugin:  # the name alone is the person's
+            first = read(self._settings)
         try:
             steps = self.given_back(self._settings, lambda data: without_name(data, NAME, where, first))
         except Unsuitable:

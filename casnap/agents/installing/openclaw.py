@@ -62,7 +62,7 @@ class OpenClaw(Runtime):
     def uninstall_plan(self) -> Plan:
         """Taken out by OpenClaw itself, and everything of casnap's gone."""
         files = [
-            *without_own(self._target),
+            *without_own(self._target, self.name, self.record),
             *without_skill_in(self.configuration / "skills", self.record, in_use=self.in_use),
         ]
         if not read_configuration(self._settings).links(self._target):

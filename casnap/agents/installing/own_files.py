@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
 from casnap.agents.installing.command import HookCommand
 from casnap.agents.installing.files import read
 from casnap.agents.installing.plan import FileChange
-from casnap.agents.installing.records import Record
+from casnap.agents.installing.records import Record, place
 
 PACKAGE = Path(__file__).parent.parent
 """Where what is shipped to agents lies: plugins and the skill."""
@@ -33,7 +34,7 @@ def without_skill_in(
     Files ``in_use`` by another agent stay.
     """
     found = _cleared(_shipped(SKILL) if alike else {}, directory / "casnap", record)
-    return [change for change in found if str(change.path) not in in_use]
+    return [change for change in found if place(change.path) not in in_use]
 
 
 def plugin_in(directory: Path, name: str, command: HookCommand) -> list[FileChange]:
@@ -49,9 +50,15 @@ def without_plugin_in(directory: Path, name: str, record: Record) -> list[FileCh
     return _cleared(_shipped(PACKAGE / "plugins" / name), directory, record, made)
 
 
-def without_own(directory: Path) -> list[FileChange]:
-    """What takes away a directory that nobody but casnap has to do with, whatever is in it."""
-    return [FileChange(path, read(path), None) for path in sorted(directory.rglob("*")) if path.is_file()]
+def without_own(directory: Path, name: str, record: Record) -> list[FileChange]:
+    """What takes away a plugin from a place that nobody but casnap has to do with, whatever is in it.
+
+    Where there are links somebody else has to do with it, and just the plugin goes.
+    """
+    paths = sorted(directory.rglob("*"))
+    if any(path.is_symlink() for path in (directory, *paths)):
+        return without_plugin_in(directory, name, record)
+    return [FileChange(path, read(path), None) for path in paths if path.is_file()]
 
 
 def _shipped(source: Path) -> dict[str, bytes]:
@@ -69,15 +76,26 @@ def _placed(files: Mapping[str, bytes], target: Path) -> list[FileChange]:
 def _cleared(
     files: Mapping[str, bytes], target: Path, record: Record, made: list[Path] | None = None
 ) -> list[FileChange]:
-    """Take away what is as casnap left it, or as it is shipped; what somebody else has put there, or changed, stays."""
+    """Take away what is as casnap left it, or as it is shipped; what somebody else has put there, or changed, stays.
+
+    So does what links lead to, such as the package itself, where it is not in the record.
+    """
     shipped = {target / name: data for name, data in files.items()}
-    recorded = [Path(kept.path) for kept in record.files if target in Path(kept.path).parents]
+    real = Path(os.path.realpath(target))
+    recorded = [target / Path(kept.path).relative_to(real) for kept in record.files if real in Path(kept.path).parents]
     found = []
     for path in sorted({*shipped, *recorded, *(made or ())}):
         if (now := read(path)) is None:
             continue
         if (known := record.original(path, now)) is not None:
             found.append(FileChange(path, now, known.before, modified=known.modified))
+        elif _is_linked(target, path):
+            continue
         elif path in (made or ()) or shipped.get(path) == now:
             found.append(FileChange(path, now, None))
     return found
+
+
+def _is_linked(target: Path, path: Path) -> bool:
+    inner = [path, *path.parents]
+    return any(one.is_symlink() for one in inner[: inner.index(target) + 1])

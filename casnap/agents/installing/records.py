@@ -19,8 +19,8 @@ from casnap.fs.locks import try_flock
 class KeptFile(Struct, frozen=True):
     """A file as it was (``before``; None: there was none), and the checksum of what casnap made of it.
 
-    Also of a file that needed no change: it was there before casnap, and stays. ``modified`` is when it was, in
-    nanoseconds since the epoch.
+    Also of a file that needed no change: it was there before casnap, and stays. ``path`` is as :func:`place` has it;
+    ``modified`` is when it was changed last, in nanoseconds since the epoch.
     """
 
     path: str
@@ -37,12 +37,18 @@ class Record(Struct, frozen=True):
 
     def known(self, path: Path) -> KeptFile | None:
         """What is noted of a file."""
-        return next((kept for kept in self.files if kept.path == str(path)), None)
+        named = place(path)
+        return next((kept for kept in self.files if kept.path == named), None)
 
     def original(self, path: Path, now: bytes | None) -> KeptFile | None:
         """What a file held, if it holds ``now`` just what casnap made of it."""
         known = self.known(path)
         return known if known is not None and now is not None and known.after == checksum(now) else None
+
+
+def place(path: Path) -> str:
+    """A name for a file that is the same by whichever links its directory is reached; a link in its place stays one."""
+    return os.path.join(os.path.realpath(path.parent), path.name)
 
 
 _decoder = msgspec.json.Decoder(Record)
