@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NoReturn
 
 from casnap.codec.checkpoints import decode_checkpoint
@@ -24,6 +25,9 @@ _HEXADECIMAL = frozenset("0123456789abcdef")
 
 MOST_CANDIDATES = 10
 """How many candidates an error names."""
+
+MANY = 100
+"""So many checkpoints are read together."""
 
 
 def load_object(context: Context, checkpoint_id: bytes) -> CheckpointObject:
@@ -49,7 +53,11 @@ def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
     except Damage:
         found = None
     workspace = state.workspace(row.workspace)
-    parent = state.present_parent(row)
+    is_head = workspace is not None and workspace.head == row.id
+    return _noun(row, found, state.present_parent(row), is_head=is_head)
+
+
+def _noun(row: CheckpointRow, found: CheckpointObject | None, parent: bytes, *, is_head: bool) -> Checkpoint:
     return Checkpoint(
         id=row.id.hex(),
         name=row.name or None,
@@ -59,7 +67,7 @@ def as_noun(context: Context, state: State, row: CheckpointRow) -> Checkpoint:
         message=found.message if found else "",
         metadata=decode_metadata(found.metadata) if found else {},
         pinned=row.pinned,
-        head=workspace is not None and workspace.head == row.id,
+        head=is_head,
         safety=row.safety,
         automatic=row.automatic,
         deleted=row.deleted,
@@ -87,8 +95,28 @@ def list_checkpoints(
 ) -> list[Checkpoint]:
     """The checkpoints of a workspace, newest first; safety checkpoints only when asked for."""
     state = context.store.state()
-    rows = [row for row in state.history(workspace.id) if not row.deleted and (safety or not row.safety)]
-    return [as_noun(context, state, row) for row in rows[:limit]]
+    rows = [row for row in state.history(workspace.id) if not row.deleted and (safety or not row.safety)][:limit]
+    if len(rows) < MANY:
+        return [as_noun(context, state, row) for row in rows]
+    return list(_nouns(context, state, workspace, rows))
+
+
+def _nouns(context: Context, state: State, workspace: WorkspaceInfo, rows: list[CheckpointRow]) -> Iterator[Checkpoint]:
+    """Many at once: a query for each would take as long as all else."""
+    known = state.workspace(workspace.id)
+    head = known.head if known else b""
+    there = {row.id for row in state.history(workspace.id) if not row.deleted}
+    for batch in (rows[start : start + MANY] for start in range(0, len(rows), MANY)):
+        keys = [ObjectKey(ObjectKind.CHECKPOINT, row.id) for row in batch]
+        read = context.store.read_many(keys)
+        for key, row in zip(keys, batch, strict=True):
+            try:
+                found = decode_checkpoint(read[key])
+            except (KeyError, Damage):  # its newest record is bad: another may be good
+                yield as_noun(context, state, row)
+            else:
+                parent = row.parent if row.parent in there or not row.parent else state.present_parent(row)
+                yield _noun(row, found, parent, is_head=row.id == head)
 
 
 def count_safety(context: Context, workspace: WorkspaceInfo) -> int:
