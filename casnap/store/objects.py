@@ -241,12 +241,26 @@ class ObjectReader:
         """
         try:
             record = self.files.record(written.pack, written.index)
-            entries = self.decode_index_of(record)
-            if not entries or (written.start <= entries[0].offset and entries[-1].offset < written.index):  # sorted
-                return entries
+            entries = self.decode_index_of(record) if self._ends(record, written) else None
+            if entries == () or (entries and written.start <= entries[0].offset and entries[-1].offset < written.index):
+                return entries  # sorted
         except Damage:
             pass
         return tuple(self._scanned(written))
+
+    def _ends(self, index: Record, written: PackRange) -> bool:
+        """Whether an index record is the one that a commit wrote at the end of its range, a seal and a trailer aside.
+
+        A pack may have been cut in the middle of the range since. Whoever was killed before the file was cut has left
+        the rest, and who went on with that has written a shorter index of it, perhaps at the same place.
+        """
+        from casnap.codec.packs import TRAILER_SIZE
+
+        end = index.end
+        if end != written.end and index.header.kind is not RecordKind.SEAL:
+            seal = self.files.header(written.pack, end)
+            end += seal.size if seal.kind is RecordKind.SEAL else 0
+        return written.end in (index.end, end + TRAILER_SIZE)
 
     def _scanned(self, written: PackRange) -> Iterator[IndexEntry]:
         for record in self.files.surviving(written.pack, written.start, written.end):

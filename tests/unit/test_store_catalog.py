@@ -471,3 +471,26 @@ def test_a_forked_child_opens_its_own_catalog(path: Path) -> None:
         os._exit(0 if _answers(store) == expected else 1)
     assert os.waitpid(child, 0)[1] == 0
     assert _answers(store) == expected
+
+
+@pytest.mark.parametrize("first_lost", [1, 2])
+def test_an_index_that_was_written_over_by_one_of_less_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first_lost: int
+) -> None:
+    """A sealed pack is cut within a commit by a command that is killed before it does; the next takes what is left."""
+    monkeypatch.setattr("casnap.store.packs.PACK_SIZE", 850)
+    store = make_store(tmp_path / "store")
+    contents = [noise(number) for number in range(3)]
+    commit_chunks(store, *contents)
+    keys = [chunk(content) for content in contents]
+    (place,) = store.state().places(keys)[keys[first_lost]]
+    cuts = (PackCut(place.pack, place.offset),)
+    store.commit(lambda _, line: SpaceFreed(seq=line.seq, time=line.time, prev=line.prev, cuts=cuts))
+    commit_chunks(store, *contents[first_lost:])
+    ranges = [written for operation in store.operations() for written in getattr(operation, "packs", ())]
+    assert ranges[0].index == ranges[1].index  # the shorter one stands where the longer one stood
+    store.close()
+    remove_catalogs(store.path)
+    opened = open_store(store.path)
+    assert opened.present(keys) == set(keys)
+    assert [opened.read(key) for key in keys] == contents
