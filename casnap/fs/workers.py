@@ -77,8 +77,11 @@ def at_work(act: Callable[[Tell], None]) -> Iterator[Worker | None]:
 
 
 def _fork(act: Callable[[Tell], None]) -> tuple[int, BinaryIO | None]:
-    """Begin a worker: its process, and where it is heard; None where there are too many, or too little memory."""
-    ours, theirs = os.pipe()
+    """Begin a worker: its process, and where it is heard; None where there are too many, or too few resources."""
+    try:
+        ours, theirs = os.pipe()
+    except OSError:
+        return 0, None
     try:
         with locks_kept():
             process = os.fork()
@@ -87,6 +90,7 @@ def _fork(act: Callable[[Tell], None]) -> tuple[int, BinaryIO | None]:
         os.close(theirs)
         return 0, None
     if not process:
+        os.close(ours)  # what nobody is left to hear fails then, instead of waiting for room
         _work(act, theirs)
     os.close(theirs)
     return process, open(ours, "rb")
@@ -110,17 +114,9 @@ def _is_alone() -> bool:
 
 def _work(act: Callable[[Tell], None], pipe: int) -> None:
     """Do a worker's work, and end. Requests to end stay blocked: who began it is asked, too, and stops it."""
-    begun_by = os.getppid()
-
-    def tell(data: bytes) -> None:
-        if os.getppid() == begun_by:
-            _send(pipe, _TOLD, data)
-        else:
-            os._exit(1)  # nobody is there any more
-
     try:
         try:
-            act(tell)
+            act(lambda data: _send(pipe, _TOLD, data))
         except CasnapError as error:
             known = (type(error).__name__, error.message, error.hint, error.code, error.details)
             _send(pipe, _FAILED, marshal.dumps(known))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
 
-from support.cli import environment
+from support.cli import PATIENCE, environment
 
 
 def alone(script: str) -> str:
@@ -172,6 +173,51 @@ def test_where_no_process_can_be_forked_there_is_no_worker() -> None:
     """)
         == "None 0\n"
     )
+
+
+@pytest.mark.parametrize("free", [0, 1, 2])
+def test_where_no_more_files_can_be_opened_there_is_no_worker(free: int) -> None:
+    assert (
+        alone(f"""
+        import os, resource
+        from casnap.fs.workers import at_work
+        resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+        for fd in range(3, 64 - {free}):
+            os.dup2(0, fd)
+        with at_work(lambda tell: None) as worker:
+            print(worker is None)
+    """)
+        == f"{free < 2}\n"
+    )
+
+
+def test_a_worker_that_nobody_is_left_to_hear_ends_though_the_pipe_is_full(tmp_path: Path) -> None:
+    script = """
+        import os, signal, sys
+        from casnap.fs.workers import at_work
+        def act(tell):
+            print(os.getpid(), file=open(sys.argv[1], "w"), flush=True)
+            while True:
+                tell(bytes(4096))
+        with at_work(act) as worker:
+            worker._pipe.raw.readinto(bytearray(1))  # it tells something
+            signal.sigtimedwait([], 0.3)  # till it waits
+            os.kill(os.getpid(), signal.SIGKILL)
+    """
+    told = tmp_path / "pid"
+    subprocess.run([sys.executable, "-c", textwrap.dedent(script), told], env=environment(), check=False)
+    process = Path("/proc", told.read_text().strip())
+    until = time.monotonic() + PATIENCE
+    while process.exists() and "State:\tZ" not in _status(process) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert "State:\tS" not in _status(process)
+
+
+def _status(process: Path) -> str:
+    try:
+        return (process / "status").read_text()
+    except OSError:
+        return ""
 
 
 def test_a_worker_has_locked_roots_and_a_process_that_goes_its_own_way_has_not(tmp_path: Path) -> None:
